@@ -1,0 +1,44 @@
+"""Every allreduce algorithm beside `MPI_Allreduce`, over mpi4py.
+
+>>> import numpy as np, mpiring
+>>> total = np.empty(3)
+>>> mpiring.allreduce(np.arange(3.0), total, algorithm="ring")
+
+Importing this package does not import MPI: algorithms, schedules and topologies can be read and
+simulated where no MPI is installed. MPI comes in with the first use of `allreduce` or
+`allreduce_init`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from mpiring.algorithms import ALGORITHMS
+from mpiring.errors import Disagreement, MpiringError, Unsupported, UsageError
+from mpiring.topology import Level, Topology
+
+if TYPE_CHECKING:
+    from mpiring.collective import allreduce, allreduce_init
+    from mpiring.executor import Plan
+
+__version__ = "0.1.0"
+__all__ = [
+    "ALGORITHMS",
+    "Disagreement",
+    "Level",
+    "MpiringError",
+    "Plan",
+    "Topology",
+    "Unsupported",
+    "UsageError",
+    "allreduce",
+    "allreduce_init",
+]
+
+_NEEDS_MPI = {"allreduce": "collective", "allreduce_init": "collective", "Plan": "executor"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEEDS_MPI:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"mpiring.{_NEEDS_MPI[name]}"), name)

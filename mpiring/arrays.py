@@ -1,0 +1,160 @@
+"""All that the rest asks of numpy: which arrays there are, scratch, copies, reductions.
+
+Buffers are one-dimensional and contiguous once they have passed `Buffers`; everything behind it
+works on slices of those. Another kind of array (on a device, say) is added here and nowhere else.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mpiring.errors import Unsupported, UsageError
+
+Array: TypeAlias = npt.NDArray[Any]
+DType: TypeAlias = np.dtype[Any]
+Combine: TypeAlias = Callable[[Array, Array, Array], Any]
+"""`combine(left, right, out)`: `out` is `left`, `right` or apart from both."""
+
+UFUNCS: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+    "land": np.logical_and,
+    "lor": np.logical_or,
+    "lxor": np.logical_xor,
+    "band": np.bitwise_and,
+    "bor": np.bitwise_or,
+    "bxor": np.bitwise_xor,
+}
+"""The predefined operations of MPI that work element by element, by their names in lower case."""
+
+empty = np.empty
+copy = np.copyto
+
+
+def raw(array: Array) -> Array:
+    """Return the bytes of a contiguous array, whatever its dtype, for a message."""
+    return array.view(np.uint8)
+
+
+def dtype_named(name: str) -> DType:
+    """Return the numeric dtype called `name`: numpy's, or of ml_dtypes where that is installed."""
+    try:
+        dtype = np.dtype(name)
+    except (TypeError, ValueError, SyntaxError):
+        try:
+            import ml_dtypes
+
+            dtype = np.dtype(getattr(ml_dtypes, name))
+        except ImportError:
+            raise Unsupported(f"unknown dtype {name!r} (bfloat16 needs ml_dtypes)") from None
+        except (AttributeError, TypeError):
+            raise Unsupported(f"unknown dtype {name!r}") from None
+    check_dtype(dtype)
+    return dtype
+
+
+def check_dtype(dtype: DType) -> None:
+    """Raise Unsupported unless the elements are numbers or truth values."""
+    # Extension types such as bfloat16 are of kind V too, but have neither fields nor a shape.
+    extension = dtype.kind == "V" and dtype.type is not np.void
+    if dtype.kind not in "biufc" and not extension:
+        raise Unsupported(f"cannot reduce dtype {dtype}: its elements are not numbers")
+
+
+def combine_for(operation: str, dtype: DType) -> Combine:
+    """Return the ufunc for one of `UFUNCS`, or raise Unsupported where `dtype` does not have it."""
+    ufunc = UFUNCS[operation]
+    nothing = empty(0, dtype)
+    try:
+        ufunc(nothing, nothing, nothing)
+    except TypeError:
+        raise Unsupported(f"{operation} is not defined for {dtype}") from None
+    return ufunc
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """What a plan works on: flat, contiguous arrays of equal length and dtype.
+
+    `contribution` is what this rank brings and is never written, unless it is `work` itself (in
+    place); `work` is where the result forms. An argument that is not contiguous has a copy that is:
+    `load` fills it before a run, `store` copies the result out afterwards.
+    """
+
+    contribution: Array
+    work: Array
+    load: tuple[Array, Array] | None = None
+    store: tuple[Array, Array] | None = None
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the result forms where the contribution is."""
+        return self.contribution is self.work
+
+    @property
+    def staged_nbytes(self) -> int:
+        """Bytes of the contiguous copies, which the caller does not hold."""
+        staged = {id(self.contribution)} if self.load else set()
+        staged |= {id(self.work)} if self.store else set()
+        return len(staged) * self.work.nbytes
+
+
+def buffers(sendbuf: Any, recvbuf: Any) -> Buffers:
+    """Read the arguments of a call; `sendbuf` None stands for in place.
+
+    Elements correspond in C order of their indices, whatever their order in memory. Raises
+    Unsupported or UsageError.
+    """
+    if not isinstance(recvbuf, np.ndarray):
+        raise Unsupported(f"recvbuf is a {_kind(recvbuf)}, it has to be a numpy array")
+    check_dtype(recvbuf.dtype)
+    if not recvbuf.flags.writeable:
+        raise UsageError("recvbuf is read-only")
+    in_place = sendbuf is None or _same(sendbuf, recvbuf)
+    if not in_place:
+        sendbuf = _check_send(sendbuf, recvbuf)
+
+    if recvbuf.flags.c_contiguous:
+        work, store = recvbuf.reshape(-1), None
+    else:
+        stage = empty(recvbuf.shape, recvbuf.dtype)
+        work, store = stage.reshape(-1), (recvbuf, stage)
+    if in_place:
+        return Buffers(work, work, store and store[::-1], store)
+    if sendbuf.flags.c_contiguous:
+        return Buffers(sendbuf.reshape(-1), work, None, store)
+    stage = empty(sendbuf.shape, sendbuf.dtype)
+    return Buffers(stage.reshape(-1), work, (stage, sendbuf), store)
+
+
+def _check_send(sendbuf: Any, recvbuf: Array) -> Array:
+    if not isinstance(sendbuf, np.ndarray | np.generic):
+        raise Unsupported(f"sendbuf is a {_kind(sendbuf)}, it has to be a numpy array")
+    array = np.asarray(sendbuf)
+    check_dtype(array.dtype)
+    if array.dtype != recvbuf.dtype:
+        raise Unsupported(f"sendbuf is {array.dtype}, recvbuf is {recvbuf.dtype}")
+    if array.size != recvbuf.size:
+        raise UsageError(f"sendbuf has {array.size} elements, recvbuf has {recvbuf.size}")
+    if np.shares_memory(array, recvbuf):
+        raise UsageError("sendbuf and recvbuf overlap, but are not the same")
+    return array
+
+
+def _same(a: Any, b: Array) -> bool:
+    if not isinstance(a, np.ndarray):
+        return False
+    return a is b or (
+        a.ctypes.data == b.ctypes.data
+        and (a.shape, a.strides, a.dtype) == (b.shape, b.strides, b.dtype)
+        and a.size > 0
+    )
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__

@@ -1,0 +1,26 @@
+"""What a schedule moves, counted from its rounds."""
+
+from typing import NamedTuple
+
+from mpiring.chunks import Split
+from mpiring.schedule import Rounds, Send
+
+
+class Traffic(NamedTuple):
+    """What one rank does in one run. Empty messages are never sent, so they do not count."""
+
+    rounds: int
+    messages_sent: int
+    elements_sent: int
+
+
+def traffic(rounds: Rounds, split: Split) -> Traffic:
+    """Count the rounds in which this rank does something, its messages and the elements in them."""
+    busy = messages = elements = 0
+    for steps in rounds:
+        lengths = [(step, split.length(step.first, step.count)) for step in steps]
+        sent = [length for step, length in lengths if length and isinstance(step, Send)]
+        busy += any(length for _, length in lengths)
+        messages += len(sent)
+        elements += sum(sent)
+    return Traffic(busy, messages, elements)

@@ -1,0 +1,253 @@
+"""Bind a schedule to buffers on a communicator, and run it.
+
+Everything that can be done once is done when the plan is made: views are sliced, scratch is
+allocated, requests are made persistent. What is left for a run is a list of calls.
+
+The send buffer is not copied first. A chunk that nothing was written to yet is read where it is, in
+the send buffer; the first reduction or receive writes it to the receive buffer.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from mpi4py import MPI
+
+from mpiring.arrays import Array, Buffers, Combine, copy, empty, raw
+from mpiring.chunks import Split
+from mpiring.cost import Traffic, traffic
+from mpiring.schedule import Meeting, Recv, Round, Send, meetings, scratch_chunks
+
+Call: TypeAlias = Callable[[], Any]
+
+PAGE = 4096
+
+
+class Plan:
+    """An allreduce that is prepared once and run many times, like a persistent MPI request.
+
+    `start()` begins it and `wait()` completes it; calling the plan does both. In between, neither
+    buffer may be touched. Every rank has to start its plans of one communicator, and to wait for
+    them, in an order that all ranks share. `free()` gives back what MPI holds for the plan; so does
+    leaving a `with` block, or the garbage collector.
+    """
+
+    algorithm: str
+    """Name of the algorithm that runs."""
+    traffic: Traffic | None
+    """What this rank does in a run; None where the MPI library alone knows."""
+    scratch_nbytes: int
+    """Bytes that the plan holds beside the caller's buffers."""
+
+    def __init__(
+        self,
+        algorithm: str,
+        begin: Sequence[Call],
+        finish: Sequence[Call],
+        requests: Sequence[MPI.Prequest] = (),
+        traffic: Traffic | None = None,
+        scratch_nbytes: int = 0,
+    ) -> None:
+        self.algorithm = algorithm
+        self.traffic = traffic
+        self.scratch_nbytes = scratch_nbytes
+        self._begin = begin
+        self._finish = finish
+        self._requests = requests
+        self._state = "ready"
+
+    def start(self) -> None:
+        """Begin. Raises RuntimeError on a plan that is started already or freed."""
+        if self._state != "ready":
+            raise RuntimeError(f"start() of a plan that is {self._state}")
+        self._state = "started"
+        for call in self._begin:
+            call()
+
+    def wait(self) -> None:
+        """Return when the result is in the receive buffer. Raises RuntimeError before `start()`."""
+        if self._state != "started":
+            raise RuntimeError(f"wait() for a plan that is {self._state}, not started")
+        for call in self._finish:
+            call()
+        self._state = "ready"
+
+    def __call__(self) -> None:
+        """Run the plan: start and wait."""
+        self.start()
+        self.wait()
+
+    def free(self) -> None:
+        """Give back the requests; the plan cannot be started again. A second call does nothing."""
+        if self._state == "started":
+            raise RuntimeError("free() of a plan that is started: wait for it first")
+        self._release()
+
+    def __enter__(self) -> "Plan":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        # After an error, a started request must not turn that error into another one.
+        self._release() if kind else self.free()
+
+    def __del__(self) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        requests, self._requests = getattr(self, "_requests", ()), ()
+        self._state = "freed"
+        if requests and not MPI.Is_finalized():
+            for request in requests:
+                request.Free()
+
+
+def segments(rounds: Sequence[Round], split: Split, itemsize: int) -> int:
+    """Return in how many pieces, one after the other, the buffer has to run to bound the scratch.
+
+    The bound is one buffer, or one page where the buffer is smaller than that. All ranks have to
+    take the largest answer of any.
+    """
+    needed = scratch_chunks(rounds) * math.ceil(split.count / split.chunks) * itemsize
+    return max(1, math.ceil(needed / max(split.count * itemsize, PAGE)))
+
+
+def pieces(split: Split, number: int) -> list[Split]:
+    """Cut the elements of `split` into `number` pieces, each of them in as many chunks."""
+    whole = Split(split.count, number, split.start)
+    return [Split(whole.length(i), split.chunks, whole.offset(i)) for i in range(number)]
+
+
+def bind(
+    algorithm: str,
+    rounds: Sequence[Round],
+    splits: Sequence[Split],
+    buffers: Buffers,
+    combine: Combine,
+    comm: MPI.Intracomm,
+    tag: int,
+) -> Plan:
+    """Return the plan that runs `rounds` over each of `splits` in turn."""
+    binder = _Binder(buffers, combine, comm, tag, _scratch_length(rounds, splits))
+    if buffers.load:
+        binder.then(copy, *buffers.load)
+    for split in splits:
+        binder.add(rounds, split)
+    if buffers.store:
+        binder.finish.append(partial(copy, *buffers.store))
+    counts = [traffic(rounds, split) for split in splits]
+    return Plan(
+        algorithm,
+        binder.begin,
+        binder.finish,
+        binder.requests,
+        Traffic(*map(sum, zip(*counts, strict=True))),
+        binder.scratch.nbytes + buffers.staged_nbytes,
+    )
+
+
+class _Binder:
+    """Collects the calls of one rank's run: those up to the first start of requests, and the rest."""
+
+    def __init__(
+        self, buffers: Buffers, combine: Combine, comm: MPI.Intracomm, tag: int, scratch_length: int
+    ) -> None:
+        self.buffers = buffers
+        self.combine = combine
+        self.comm = comm
+        self.tag = tag
+        self.scratch = empty(scratch_length, buffers.work.dtype)
+        self.requests: list[MPI.Prequest] = []
+        self.begin: list[Call] = []
+        self.finish: list[Call] = []
+        self.calls = self.begin
+
+    def then(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Add one call to what runs."""
+        self.calls.append(partial(call, *arguments))
+
+    def add(self, rounds: Sequence[Round], split: Split) -> None:
+        """Add a whole schedule over the elements of `split`."""
+        self.split = split
+        self.written = [self.buffers.in_place] * split.chunks
+        for steps in rounds:
+            steps = tuple(s for s in steps if split.length(s.first, s.count))
+            if steps:
+                self.add_round(steps)
+        for chunk in range(split.chunks):
+            self.fill(chunk)
+
+    def add_round(self, steps: Round) -> None:
+        """Add: start everything, wait for everything, reduce."""
+        landed: dict[tuple[int, int], Array] = {}  # by peer and first chunk
+        used = 0
+        receives, sends = [], []
+        for step in steps:
+            if isinstance(step, Send):
+                message = raw(self.current(step.first, step.count))
+                sends.append(self.comm.Send_init((message, MPI.BYTE), step.peer, self.tag))
+                continue
+            where = self.split.slice(step.first, step.count)
+            target = self.buffers.work[where]
+            if step.reduce:
+                target = self.scratch[used : used + target.size]
+                used += target.size
+                landed[step.peer, step.first] = target
+            receives.append(self.comm.Recv_init((raw(target), MPI.BYTE), step.peer, self.tag))
+        requests = receives + sends  # receives first, so that no message arrives unexpected
+        self.requests += requests
+        self.then(MPI.Prequest.Startall, requests)
+        self.calls = self.finish
+        self.then(MPI.Prequest.Waitall, requests)
+
+        for step in steps:
+            if isinstance(step, Recv) and not step.reduce:
+                self.mark_written(step.first, step.count)
+        for meeting in meetings(self.comm.rank, steps):
+            self.add_meeting(meeting, landed)
+
+    def add_meeting(self, meeting: Meeting, landed: dict[tuple[int, int], Array]) -> None:
+        """Add the reductions of one meeting, from left to right; the last writes the result."""
+        first, count, ranks = meeting
+        result = self.buffers.work[self.split.slice(first, count)]
+        own = self.current(first, count)
+        left, *others = [
+            own if rank == self.comm.rank else landed[rank, first] for rank in ranks
+        ]
+        for index, right in enumerate(others, start=1):
+            last = index == len(others)
+            out = result if last or right is own else right  # scratch takes what is unfinished
+            self.then(self.combine, left, right, out)
+            left = out
+        self.mark_written(first, count)
+
+    def current(self, first: int, count: int) -> Array:
+        """Return the chunks where their value is now: the send buffer until something is written."""
+        where = self.split.slice(first, count)
+        if not any(self.written[first : first + count]):
+            return self.buffers.contribution[where]
+        for chunk in range(first, first + count):
+            self.fill(chunk)
+        return self.buffers.work[where]
+
+    def fill(self, chunk: int) -> None:
+        """Copy a chunk that nothing was written to from the send buffer."""
+        if not self.written[chunk]:
+            where = self.split.slice(chunk)
+            self.then(copy, self.buffers.work[where], self.buffers.contribution[where])
+            self.mark_written(chunk, 1)
+
+    def mark_written(self, first: int, count: int) -> None:
+        self.written[first : first + count] = [True] * count
+
+
+def _scratch_length(rounds: Sequence[Round], splits: Sequence[Split]) -> int:
+    """Return the elements that the reducing receives of any round need at once."""
+    return max(
+        (
+            sum(split.length(s.first, s.count) for s in steps if isinstance(s, Recv) and s.reduce)
+            for split in splits
+            for steps in rounds
+        ),
+        default=0,
+    )

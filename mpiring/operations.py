@@ -1,0 +1,60 @@
+"""From an `MPI.Op` to what combines two arrays on this rank."""
+
+from mpi4py import MPI
+
+from mpiring import arrays
+from mpiring.arrays import Array, Combine, DType
+from mpiring.errors import Unsupported
+
+
+def predefined(name: str) -> MPI.Op:
+    """Return the MPI operation that has one of the names in `arrays.UFUNCS`."""
+    op: MPI.Op = getattr(MPI, name.upper())
+    return op
+
+
+def describe(op: MPI.Op) -> str:
+    """Return the name of a predefined operation; others are alike to those who only see a handle."""
+    name = _name(op)
+    if name:
+        return name
+    return "user operation, " + ("commutes" if op.Is_commutative() else "does not commute")
+
+
+def combine_for(op: MPI.Op, dtype: DType) -> Combine:
+    """Return what combines two arrays by `op`, with numpy's results for predefined operations.
+
+    Raises Unsupported where the operation is not defined for `dtype`.
+    """
+    name = _name(op)
+    if name:
+        return arrays.combine_for(name, dtype)
+    if op == MPI.OP_NULL or op.is_predefined:
+        raise Unsupported("the operation is none that works element by element")
+    datatype = mpi_datatype(dtype)
+
+    def combine(left: Array, right: Array, out: Array) -> None:
+        # MPI has a two-operand form alone: the second array becomes first op second.
+        if out is left:
+            op.Reduce_local((left, datatype), (right, datatype))
+            arrays.copy(out, right)  # a plan never needs its right operand again
+        else:
+            if out is not right:
+                arrays.copy(out, right)
+            op.Reduce_local((left, datatype), (out, datatype))
+
+    return combine
+
+
+def mpi_datatype(dtype: DType) -> MPI.Datatype:
+    """Return the MPI datatype of one element, or raise Unsupported where the library has none."""
+    try:
+        if not dtype.isnative:
+            raise ValueError
+        return MPI.Datatype.fromcode(dtype.char)
+    except ValueError:
+        raise Unsupported(f"the MPI library has no datatype for {dtype}") from None
+
+
+def _name(op: MPI.Op) -> str | None:
+    return next((name for name in arrays.UFUNCS if op == predefined(name)), None)
