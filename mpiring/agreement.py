@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TypeVar, cast
 
 import numpy as np
 from mpi4py import MPI
@@ -28,9 +28,9 @@ def agree(
     most = np.empty_like(mine)
     comm.Allreduce(mine, most, MPI.MAX)
     high, minus_low, failed, largest = map(int, most)
-    if high == -minus_low and not failed:
-        return largest
-    _raise_together(comm, terms, error)
+    if high != -minus_low or failed:
+        _raise_together(comm, terms, error)
+    return largest
 
 
 def _raise_together(
@@ -69,7 +69,7 @@ def on_rank_zero(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
     result, error = comm.bcast((result, error))
     if error is not None:
         raise error
-    return result  # type: ignore[return-value]
+    return cast(T, result)
 
 
 def _short(value: str) -> str:

@@ -4,6 +4,7 @@ Buffers are one-dimensional and contiguous once they have passed `Buffers`; ever
 works on slices of those. Another kind of array (on a device, say) is added here and nowhere else.
 """
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -12,25 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mpiring.errors import Unsupported, UsageError
+from mpiring.reductions import UFUNC_NAMES
 
 Array: TypeAlias = npt.NDArray[Any]
 DType: TypeAlias = np.dtype[Any]
 Combine: TypeAlias = Callable[[Array, Array, Array], Any]
 """`combine(left, right, out)`: `out` is `left`, `right` or apart from both."""
-
-UFUNCS: dict[str, np.ufunc] = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-    "land": np.logical_and,
-    "lor": np.logical_or,
-    "lxor": np.logical_xor,
-    "band": np.bitwise_and,
-    "bor": np.bitwise_or,
-    "bxor": np.bitwise_xor,
-}
-"""The predefined operations of MPI that work element by element, by their names in lower case."""
 
 empty = np.empty
 copy = np.copyto
@@ -39,6 +27,11 @@ copy = np.copyto
 def raw(array: Array) -> Array:
     """Return the bytes of a contiguous array, whatever its dtype, for a message."""
     return array.view(np.uint8)
+
+
+def fingerprint(array: Array) -> int:
+    """Return a number that changes with almost any change of a contiguous array's bytes."""
+    return zlib.crc32(raw(array).data)
 
 
 def dtype_named(name: str) -> DType:
@@ -67,8 +60,8 @@ def check_dtype(dtype: DType) -> None:
 
 
 def combine_for(operation: str, dtype: DType) -> Combine:
-    """Return the ufunc for one of `UFUNCS`, or raise Unsupported where `dtype` does not have it."""
-    ufunc = UFUNCS[operation]
+    """Return the ufunc of a predefined operation, or raise Unsupported where `dtype` lacks it."""
+    ufunc: np.ufunc = getattr(np, UFUNC_NAMES[operation])
     nothing = empty(0, dtype)
     try:
         ufunc(nothing, nothing, nothing)

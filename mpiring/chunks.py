@@ -1,10 +1,11 @@
 """The only place that splits a count into chunks."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class Split(NamedTuple):
-    """`count` elements from `start` on, in `chunks` parts; the first `count % chunks` are one longer.
+@dataclass(frozen=True)
+class Split:
+    """`count` elements from `start` on, in `chunks` parts; the first ones may be longer by 1.
 
     Python integers throughout: a count beyond 2^31, or 2^63, is split like any other.
     """
@@ -18,10 +19,10 @@ class Split(NamedTuple):
         length, longer = divmod(self.count, self.chunks)
         return self.start + chunk * length + min(chunk, longer)
 
-    def slice(self, first: int, count: int = 1) -> slice:
-        """Return the elements of `count` chunks from `first` on."""
-        return slice(self.offset(first), self.offset(first + count))
+    def slice(self, first: int, chunks: int = 1) -> slice:
+        """Return the elements of `chunks` chunks from `first` on."""
+        return slice(self.offset(first), self.offset(first + chunks))
 
-    def length(self, first: int, count: int = 1) -> int:
-        """Return the number of elements in `count` chunks from `first` on."""
-        return self.offset(first + count) - self.offset(first)
+    def length(self, first: int, chunks: int = 1) -> int:
+        """Return the number of elements in `chunks` chunks from `first` on."""
+        return self.offset(first + chunks) - self.offset(first)

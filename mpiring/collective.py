@@ -36,7 +36,7 @@ def allreduce(
     algorithms that allow it. All ranks end bitwise equal; results on other numbers of ranks, or of
     other algorithms, may differ in the last bits.
 
-    `algorithm` is a name in `mpiring.ALGORITHMS`; `topology` is by default the nodes that MPI finds.
+    `algorithm` is a name in `mpiring.ALGORITHMS`; `topology` by default the nodes that MPI finds.
 
     Collective over `comm`. In a loop over the same buffers, `allreduce_init` saves the preparation.
     Raises, on all ranks together, `Disagreement` where ranks ask for different things,
@@ -62,8 +62,8 @@ def allreduce_init(
 
     Each run reads what is then in `sendbuf`. The plan holds at most one buffer, or one page, of
     scratch, and a contiguous copy of each buffer that is not contiguous; `naive` with an operation
-    that does not commute holds the buffers of all other ranks. Arguments, and what is raised, are as
-    for `allreduce`; that all ranks agree is checked here, not in each run.
+    that does not commute holds the buffers of all other ranks. Arguments and errors are those of
+    `allreduce`; that all ranks agree is checked here, not in each run.
     """
     kept = private(comm)
     request: _Request | None = None
@@ -130,6 +130,7 @@ class _Request:
             return native.bind(self.buffers, self.op, comm)
         return executor.bind(
             self.algorithm.name,
+            self.algorithm.remark(self.topology),
             self.rounds,
             pieces(self.split, agreed_segments),
             self.buffers,

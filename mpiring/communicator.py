@@ -1,4 +1,4 @@
-"""What mpiring keeps for each communicator: a private duplicate, so that messages cannot be mixed up.
+"""What is kept for each communicator: a private duplicate, so that messages cannot be mixed up.
 
 It hangs on the communicator as an MPI attribute and is freed with it.
 """
@@ -39,12 +39,13 @@ def private(comm: Any) -> Private:
         raise UsageError("comm is COMM_NULL: this rank is not in the group")
     if not isinstance(comm, MPI.Intracomm):
         raise Unsupported("comm is an intercommunicator, it has to be an intracommunicator")
-    kept: Private | None = comm.Get_attr(_keyval())
-    if kept is None:
-        duplicate = comm.Dup()
-        kept = Private(duplicate, machine.detect_topology(duplicate))
-        comm.Set_attr(_keyval(), kept)
-    return kept
+    kept = comm.Get_attr(_keyval())
+    if isinstance(kept, Private):
+        return kept
+    duplicate = comm.Dup()
+    made = Private(duplicate, machine.detect_topology(duplicate))
+    comm.Set_attr(_keyval(), made)
+    return made
 
 
 @cache

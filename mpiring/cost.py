@@ -18,7 +18,7 @@ def traffic(rounds: Rounds, split: Split) -> Traffic:
     """Count the rounds in which this rank does something, its messages and the elements in them."""
     busy = messages = elements = 0
     for steps in rounds:
-        lengths = [(step, split.length(step.first, step.count)) for step in steps]
+        lengths = [(step, split.length(step.first, step.chunks)) for step in steps]
         sent = [length for step, length in lengths if length and isinstance(step, Send)]
         busy += any(length for _, length in lengths)
         messages += len(sent)

@@ -39,6 +39,8 @@ class Plan:
     """What this rank does in a run; None where the MPI library alone knows."""
     scratch_nbytes: int
     """Bytes that the plan holds beside the caller's buffers."""
+    remark: str
+    """What a reader of its timings has to know, or empty."""
 
     def __init__(
         self,
@@ -48,8 +50,10 @@ class Plan:
         requests: Sequence[MPI.Prequest] = (),
         traffic: Traffic | None = None,
         scratch_nbytes: int = 0,
+        remark: str = "",
     ) -> None:
         self.algorithm = algorithm
+        self.remark = remark
         self.traffic = traffic
         self.scratch_nbytes = scratch_nbytes
         self._begin = begin
@@ -120,6 +124,7 @@ def pieces(split: Split, number: int) -> list[Split]:
 
 def bind(
     algorithm: str,
+    remark: str,
     rounds: Sequence[Round],
     splits: Sequence[Split],
     buffers: Buffers,
@@ -140,14 +145,15 @@ def bind(
         algorithm,
         binder.begin,
         binder.finish,
-        binder.requests,
-        Traffic(*map(sum, zip(*counts, strict=True))),
-        binder.scratch.nbytes + buffers.staged_nbytes,
+        requests=binder.requests,
+        traffic=Traffic(*map(sum, zip(*counts, strict=True))),
+        scratch_nbytes=binder.scratch.nbytes + buffers.staged_nbytes,
+        remark=remark,
     )
 
 
 class _Binder:
-    """Collects the calls of one rank's run: those up to the first start of requests, and the rest."""
+    """Collects the calls of one rank's run: up to the first start of requests, and the rest."""
 
     def __init__(
         self, buffers: Buffers, combine: Combine, comm: MPI.Intracomm, tag: int, scratch_length: int
@@ -171,7 +177,7 @@ class _Binder:
         self.split = split
         self.written = [self.buffers.in_place] * split.chunks
         for steps in rounds:
-            steps = tuple(s for s in steps if split.length(s.first, s.count))
+            steps = tuple(s for s in steps if split.length(s.first, s.chunks))
             if steps:
                 self.add_round(steps)
         for chunk in range(split.chunks):
@@ -184,10 +190,10 @@ class _Binder:
         receives, sends = [], []
         for step in steps:
             if isinstance(step, Send):
-                message = raw(self.current(step.first, step.count))
+                message = raw(self.current(step.first, step.chunks))
                 sends.append(self.comm.Send_init((message, MPI.BYTE), step.peer, self.tag))
                 continue
-            where = self.split.slice(step.first, step.count)
+            where = self.split.slice(step.first, step.chunks)
             target = self.buffers.work[where]
             if step.reduce:
                 target = self.scratch[used : used + target.size]
@@ -202,31 +208,29 @@ class _Binder:
 
         for step in steps:
             if isinstance(step, Recv) and not step.reduce:
-                self.mark_written(step.first, step.count)
+                self.mark_written(step.first, step.chunks)
         for meeting in meetings(self.comm.rank, steps):
             self.add_meeting(meeting, landed)
 
     def add_meeting(self, meeting: Meeting, landed: dict[tuple[int, int], Array]) -> None:
         """Add the reductions of one meeting, from left to right; the last writes the result."""
-        first, count, ranks = meeting
-        result = self.buffers.work[self.split.slice(first, count)]
-        own = self.current(first, count)
-        left, *others = [
-            own if rank == self.comm.rank else landed[rank, first] for rank in ranks
-        ]
+        first, chunks, ranks = meeting
+        result = self.buffers.work[self.split.slice(first, chunks)]
+        own = self.current(first, chunks)
+        left, *others = [own if rank == self.comm.rank else landed[rank, first] for rank in ranks]
         for index, right in enumerate(others, start=1):
             last = index == len(others)
             out = result if last or right is own else right  # scratch takes what is unfinished
             self.then(self.combine, left, right, out)
             left = out
-        self.mark_written(first, count)
+        self.mark_written(first, chunks)
 
-    def current(self, first: int, count: int) -> Array:
-        """Return the chunks where their value is now: the send buffer until something is written."""
-        where = self.split.slice(first, count)
-        if not any(self.written[first : first + count]):
+    def current(self, first: int, chunks: int) -> Array:
+        """Return the chunks where their value is: the send buffer until something is written."""
+        where = self.split.slice(first, chunks)
+        if not any(self.written[first : first + chunks]):
             return self.buffers.contribution[where]
-        for chunk in range(first, first + count):
+        for chunk in range(first, first + chunks):
             self.fill(chunk)
         return self.buffers.work[where]
 
@@ -237,15 +241,15 @@ class _Binder:
             self.then(copy, self.buffers.work[where], self.buffers.contribution[where])
             self.mark_written(chunk, 1)
 
-    def mark_written(self, first: int, count: int) -> None:
-        self.written[first : first + count] = [True] * count
+    def mark_written(self, first: int, chunks: int) -> None:
+        self.written[first : first + chunks] = [True] * chunks
 
 
 def _scratch_length(rounds: Sequence[Round], splits: Sequence[Split]) -> int:
     """Return the elements that the reducing receives of any round need at once."""
     return max(
         (
-            sum(split.length(s.first, s.count) for s in steps if isinstance(s, Recv) and s.reduce)
+            sum(split.length(s.first, s.chunks) for s in steps if isinstance(s, Recv) and s.reduce)
             for split in splits
             for steps in rounds
         ),

@@ -8,7 +8,7 @@ from mpiring.errors import UsageError
 
 
 class Launcher(NamedTuple):
-    """A launcher, and the variables in which it tells a process its rank and the number of ranks."""
+    """A launcher, and the variables that tell a process its rank and the number of ranks."""
 
     name: str
     rank: str
@@ -25,7 +25,7 @@ LAUNCHERS = (
 
 
 def launched(environ: Mapping[str, str] = os.environ) -> tuple[Launcher, int, int] | None:
-    """Return the launcher, this process's rank and the number of ranks it started, if there is one."""
+    """Return the launcher, this process's rank, and the number of ranks; None without one."""
     for launcher in LAUNCHERS:
         rank, size = environ.get(launcher.rank, ""), environ.get(launcher.size, "")
         if rank.isdecimal() and size.isdecimal():

@@ -1,11 +1,17 @@
 """What this job runs on: MPI library, hosts, nodes and cores."""
 
 import os
+import platform
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
+import mpi4py
+import numpy as np
 from mpi4py import MPI
 
+import mpiring
 from mpiring.topology import Groups, Level, Topology
 
 THREAD_LEVELS = {
@@ -50,13 +56,12 @@ class Machine:
     @property
     def oversubscribed(self) -> bool:
         """Whether some node has more ranks than cores."""
-        return any(
-            len(ranks) > cores for ranks, cores in zip(self.nodes, self.cores, strict=True)
-        )
+        return any(len(ranks) > cores for ranks, cores in zip(self.nodes, self.cores, strict=True))
 
 
-def look(comm: MPI.Intracomm, nodes: Groups) -> Machine:
-    """Gather what the ranks of `comm` see; `nodes` are those that MPI found. Collective."""
+def look(comm: MPI.Intracomm) -> Machine:
+    """Gather what the ranks of `comm` see. Collective."""
+    nodes = detect_topology(comm).nodes
     seen = comm.allgather(
         (MPI.Get_processor_name(), frozenset(os.sched_getaffinity(0)), available_memory())
     )
@@ -67,6 +72,28 @@ def look(comm: MPI.Intracomm, nodes: Groups) -> Machine:
         cores=tuple(_union(affinities[rank] for rank in ranks) for ranks in nodes),
         memory=tuple(min(memory[rank] for rank in ranks) for ranks in nodes),
     )
+
+
+def environment(seen: Machine) -> dict[str, Any]:
+    """Return what a result has to say about where it comes from."""
+    return {
+        "mpiring": mpiring.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "mpi4py": mpi4py.__version__,
+        "mpi_library": mpi_library(),
+        "thread_level": THREAD_LEVELS[MPI.Query_thread()],
+        "ranks": len(seen.hosts),
+        "nodes": len(seen.nodes),
+        "cores": sum(seen.cores),
+        "oversubscribed": seen.oversubscribed,
+        "hosts": list(seen.hosts),
+        "node_of_rank": [
+            next(node for node, ranks in enumerate(seen.nodes) if rank in ranks)
+            for rank in range(len(seen.hosts))
+        ],
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
 
 
 def available_memory() -> int:

@@ -12,7 +12,7 @@ from mpiring.operations import describe, mpi_datatype
 
 
 def check(op: MPI.Op, dtype: DType) -> None:
-    """Raise Unsupported where the library has no datatype for `dtype`, or not this operation on it."""
+    """Raise Unsupported where the library has no such datatype, or not this operation on it."""
     datatype = mpi_datatype(dtype)
     if not op.is_predefined:
         return

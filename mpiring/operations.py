@@ -5,16 +5,17 @@ from mpi4py import MPI
 from mpiring import arrays
 from mpiring.arrays import Array, Combine, DType
 from mpiring.errors import Unsupported
+from mpiring.reductions import UFUNC_NAMES
 
 
 def predefined(name: str) -> MPI.Op:
-    """Return the MPI operation that has one of the names in `arrays.UFUNCS`."""
+    """Return the MPI operation that has one of the names in `UFUNC_NAMES`."""
     op: MPI.Op = getattr(MPI, name.upper())
     return op
 
 
 def describe(op: MPI.Op) -> str:
-    """Return the name of a predefined operation; others are alike to those who only see a handle."""
+    """Return the name of a predefined operation, or all that can be said of another one."""
     name = _name(op)
     if name:
         return name
@@ -57,4 +58,4 @@ def mpi_datatype(dtype: DType) -> MPI.Datatype:
 
 
 def _name(op: MPI.Op) -> str | None:
-    return next((name for name in arrays.UFUNCS if op == predefined(name)), None)
+    return next((name for name in UFUNC_NAMES if op == predefined(name)), None)

@@ -18,19 +18,19 @@ from typing import NamedTuple, TypeAlias
 
 
 class Send(NamedTuple):
-    """Send `count` chunks from `first` on to `peer`."""
+    """Send `chunks` chunks from `first` on to `peer`."""
 
     peer: int
     first: int
-    count: int = 1
+    chunks: int = 1
 
 
 class Recv(NamedTuple):
-    """Receive `count` chunks from `first` on from `peer`: to reduce into them, or to replace them."""
+    """Receive `chunks` chunks from `first` on from `peer`: to reduce into them, or replace them."""
 
     peer: int
     first: int
-    count: int = 1
+    chunks: int = 1
     reduce: bool = False
 
 
@@ -40,10 +40,10 @@ Rounds: TypeAlias = Iterable[Round]
 
 
 class Meeting(NamedTuple):
-    """Contributions that meet at `count` chunks from `first` on, named by rank, in rank order."""
+    """Contributions that meet at `chunks` chunks from `first` on, named by rank, in rank order."""
 
     first: int
-    count: int
+    chunks: int
     ranks: tuple[int, ...]
 
 
@@ -57,7 +57,7 @@ def relabel(
     for steps in rounds:
         yield tuple(
             step._replace(
-                peer=ranks[step.peer], first=first + step.first * width, count=step.count * width
+                peer=ranks[step.peer], first=first + step.first * width, chunks=step.chunks * width
             )
             for step in steps
         )
@@ -73,15 +73,15 @@ def meetings(rank: int, steps: Round) -> Iterator[Meeting]:
     where: dict[tuple[int, int], list[int]] = {}
     for step in steps:
         if isinstance(step, Recv) and step.reduce:
-            where.setdefault((step.first, step.count), [rank]).append(step.peer)
-    for (first, count), ranks in where.items():
-        yield Meeting(first, count, tuple(sorted(ranks)))
+            where.setdefault((step.first, step.chunks), [rank]).append(step.peer)
+    for (first, chunks), ranks in where.items():
+        yield Meeting(first, chunks, tuple(sorted(ranks)))
 
 
 def scratch_chunks(rounds: Rounds) -> int:
     """Return the number of chunks that reducing receives of one round need at most."""
     return max(
-        (sum(s.count for s in steps if isinstance(s, Recv) and s.reduce) for steps in rounds),
+        (sum(s.chunks for s in steps if isinstance(s, Recv) and s.reduce) for steps in rounds),
         default=0,
     )
 
@@ -92,7 +92,7 @@ def check_round(rank: int, steps: Round) -> None:
         if step.peer == rank:
             raise ValueError(f"rank {rank} exchanges with itself: {step}")
     for a, b in combinations(steps, 2):
-        if a.first + a.count <= b.first or b.first + b.count <= a.first:
+        if a.first + a.chunks <= b.first or b.first + b.chunks <= a.first:
             continue
         plain = any(isinstance(s, Recv) and not s.reduce for s in (a, b))
         apart = isinstance(a, Recv) and isinstance(b, Recv) and a[1:3] != b[1:3]

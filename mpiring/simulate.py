@@ -90,21 +90,21 @@ class _Rank:
         if any(not 0 <= step.peer < size for step in steps):
             raise ScheduleError(f"rank {self.rank}: no such peer in {steps}")
         self.round += 1
-        self.steps = tuple(s for s in steps if self.split.length(s.first, s.count))
+        self.steps = tuple(s for s in steps if self.split.length(s.first, s.chunks))
         self.pending = len(self.steps)
         for step in self.steps:
-            yield step, self.values[self.split.slice(step.first, step.count)]
+            yield step, self.values[self.split.slice(step.first, step.chunks)]
 
     def finish_round(self, combine: Callable[[Any, Any], Any]) -> None:
         for step in self.steps:
             if isinstance(step, Recv) and not step.reduce:
-                self.values[self.split.slice(step.first, step.count)] = self.arrived[step]
+                self.values[self.split.slice(step.first, step.chunks)] = self.arrived[step]
         for meeting in meetings(self.rank, self.steps):
-            where = self.split.slice(meeting.first, meeting.count)
+            where = self.split.slice(meeting.first, meeting.chunks)
             operands = [
                 self.values[where]
                 if rank == self.rank
-                else self.arrived[Recv(rank, meeting.first, meeting.count, reduce=True)]
+                else self.arrived[Recv(rank, meeting.first, meeting.chunks, reduce=True)]
                 for rank in meeting.ranks
             ]
             self.values[where] = [reduce(combine, column) for column in zip(*operands, strict=True)]

@@ -21,7 +21,7 @@ Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Level:
-    """One level of the machine: its groups of ranks, and what its links give, where that is known."""
+    """One level of the machine: its groups of ranks, and what its links give, where known."""
 
     name: str
     groups: Groups

@@ -31,6 +31,8 @@ class Algorithm:
     chunks: Callable[[Topology], int] = lambda topology: topology.size
     commutative: bool = True
     """Whether the operation has to commute."""
+    remark: Callable[[Topology], str] = lambda topology: ""
+    """What a reader has to know where a topology leaves only part of the algorithm."""
 
     @property
     def needs(self) -> str:
@@ -43,6 +45,14 @@ def _registry(*algorithms: Algorithm) -> Mapping[str, Algorithm]:
     if len(set(names)) < len(names):
         raise ValueError(f"a name is registered twice: {names}")
     return MappingProxyType({algorithm.name: algorithm for algorithm in algorithms})
+
+
+def _tree_remark(topology: Topology) -> str:
+    if len(topology.nodes) == 1:
+        return "one node, so the phase between nodes is empty; a topology file can divide it"
+    if all(len(node) == 1 for node in topology.nodes):
+        return "one rank per node, so the phases inside the nodes are empty"
+    return ""
 
 
 ALGORITHMS = _registry(
@@ -69,6 +79,7 @@ ALGORITHMS = _registry(
         bytes_sent="2(P-1)/P n + 2(G-1)/G n/P",
         schedule=lambda rank, topology: tree(rank, topology.nodes),
         chunks=lambda topology: tree_shares(topology.nodes) * len(topology.nodes),
+        remark=_tree_remark,
     ),
     Algorithm(
         "ring",

@@ -1,0 +1,80 @@
+"""How far a run is, on standard error: a bar on a terminal, a line now and then in a log."""
+
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from time import monotonic
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+LINE_EVERY_S = 5.0
+
+
+class Reporter(Protocol):
+    """What is told of a run of several steps."""
+
+    def doing(self, text: str) -> None:
+        """Say what goes on now."""
+
+    def done(self) -> None:
+        """Count a step that is finished."""
+
+
+def progress(steps: int, quiet: bool, verbose: bool) -> AbstractContextManager[Reporter]:
+    """Return what shows the progress of `steps` steps, for the length of a `with` block."""
+    if quiet:
+        return nullcontext(_Silent())
+    if sys.stderr.isatty() and not verbose:
+        return _Bar(steps)
+    return nullcontext(_Lines(steps, every_s=0 if verbose else LINE_EVERY_S))
+
+
+class _Silent:
+    def doing(self, text: str) -> None:
+        pass
+
+    def done(self) -> None:
+        pass
+
+
+class _Lines:
+    def __init__(self, steps: int, every_s: float) -> None:
+        self.steps = steps
+        self.every_s = every_s
+        self.finished = 0
+        self.said = monotonic()
+
+    def doing(self, text: str) -> None:
+        if monotonic() - self.said >= self.every_s:
+            self.said = monotonic()
+            print(f"mpiring: {self.finished} of {self.steps} sizes done; {text}", file=sys.stderr)
+
+    def done(self) -> None:
+        self.finished += 1
+
+
+class _Bar(AbstractContextManager["_Bar"]):
+    def __init__(self, steps: int) -> None:
+        self.bar = Progress(
+            BarColumn(),
+            TextColumn("{task.completed} of {task.total} sizes"),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}"),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self.task = self.bar.add_task("", total=steps)
+
+    def __enter__(self) -> "_Bar":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.stop()
+
+    def doing(self, text: str) -> None:
+        self.bar.update(self.task, description=text)
+
+    def done(self) -> None:
+        self.bar.advance(self.task)

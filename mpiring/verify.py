@@ -1,0 +1,122 @@
+"""Data for checks, and the check: exact for every dtype and operation, in any order of reduction.
+
+Contributions differ in every rank and index. They are chosen so that no order of reduction rounds
+(small integers in floating point, powers of two for products), so a result is right or wrong, with
+no tolerance between. The expected values are reduced in the dtype itself: integers wrap as numpy's.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mpiring.arrays import Array, DType, combine_for, empty, raw
+
+_BLOCK = 1 << 16  # elements at a time, to stay in cache
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is reduced: `count` elements of `dtype` by operation `op`, over `size` ranks."""
+
+    count: int
+    dtype: DType
+    op: str
+    size: int
+    seed: int = 0
+
+    def contribution(self, rank: int) -> Array:
+        """Return what `rank` brings."""
+        out = empty(self.count, self.dtype)
+        for start in range(0, self.count, _BLOCK):
+            out[start : start + _BLOCK] = self._block(rank, start)
+        return out
+
+    def expected(self) -> Array:
+        """Return the result, reduced in rank order."""
+        out = empty(self.count, self.dtype)
+        combine = combine_for(self.op, self.dtype)
+        for start in range(0, self.count, _BLOCK):
+            block = out[start : start + _BLOCK]
+            block[:] = self._block(0, start)
+            for rank in range(1, self.size):
+                combine(block, self._block(rank, start), block)
+        return out
+
+    def _block(self, rank: int, start: int) -> Array:
+        index = np.arange(start, min(start + _BLOCK, self.count), dtype=np.uint64)
+        values: Array = self._values(rank, index, _mix(index, rank, self.seed)).astype(self.dtype)
+        return values
+
+    def _values(self, rank: int, index: Array, bits: Array) -> Any:
+        """Return values that `dtype` holds exactly, and whose reduction by `op` is exact too."""
+        if self.op in ("land", "lor", "lxor"):
+            # One rank in `size` decides, on average, so that each rank's value matters somewhere.
+            rare = bits % np.uint64(self.size + 1) == 0
+            return np.logical_not(rare) if self.op == "land" else rare
+        if self.dtype.kind == "b":
+            return bits & 1 == 1
+        if self.dtype.kind in "iu":
+            return bits | 1 if self.op == "prod" else bits  # even factors would soon give 0
+        values = (
+            self._factors(rank, bits) if self.op == "prod" else self._summands(rank, index, bits)
+        )
+        if self.dtype.kind == "c" and self.op != "prod":
+            values = values + 1j * values[::-1]
+        return values
+
+    def _summands(self, rank: int, index: Array, bits: Array) -> Any:
+        """Integers so small that the sum of `size` of them has no more bits than the mantissa."""
+        largest = 2 ** (_mantissa_bits(self.dtype) - 1)
+        bound = min(largest // self.size, 2**20)
+        if bound:
+            return (bits % np.uint64(2 * bound + 1)).astype(np.int64) - bound
+        # More ranks than the mantissa counts: each index gets summands from some of them only.
+        every = -(-self.size // largest)
+        return np.where(
+            (index + np.uint64(rank)) % np.uint64(every) == 0, 1 - (bits & 2).astype(int), 0
+        )
+
+    def _factors(self, rank: int, bits: Array) -> Any:
+        """Powers of two, from the first few ranks alone, with any sign."""
+        sign = 1.0 - (bits & 2).astype(float)
+        exponent = (bits & 1).astype(int) * (1 if rank % 2 else -1)
+        return sign * 2.0**exponent if rank < 8 else sign
+
+
+def poison(recvbuf: Array, expected: Array) -> None:
+    """Fill `recvbuf` with values that are wrong everywhere: each byte off by its lowest bit."""
+    np.bitwise_xor(raw(expected), 1, out=raw(recvbuf))
+
+
+def find_fault(result: Array, expected: Array) -> str:
+    """Return what is wrong with `result`, or an empty string."""
+    wrong = np.flatnonzero(result != expected)
+    if not wrong.size:
+        return ""
+    index = int(wrong[0])
+    return (
+        f"element {index} is {result[index]} instead of {expected[index]},"
+        f" {wrong.size} of {result.size} are wrong"
+    )
+
+
+def _mix(index: Array, rank: int, seed: int) -> Array:
+    """Return 64 well-mixed bits for each index, another set for each rank and seed."""
+    mask = 2**64 - 1
+    offset = np.uint64((rank * 0x9E3779B97F4A7C15 + seed * 0xD1B54A32D192ED03 + 1) & mask)
+    bits = (index + offset) * np.uint64(0xBF58476D1CE4E5B9)
+    bits ^= bits >> np.uint64(29)
+    bits *= np.uint64(0x94D049BB133111EB)
+    bits ^= bits >> np.uint64(32)
+    return bits
+
+
+def _mantissa_bits(dtype: DType) -> int:
+    """Return how many bits an exact integer may have in `dtype`."""
+    if dtype.kind in "fc":
+        return int(np.finfo(dtype).nmant) + 1
+    import ml_dtypes
+
+    finfo: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return int(finfo.nmant) + 1

