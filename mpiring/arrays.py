@@ -5,9 +5,9 @@ works on slices of those. Another kind of array (on a device, say) is added here
 """
 
 import zlib
-from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,25 @@ from mpiring.reductions import UFUNC_NAMES
 
 Array: TypeAlias = npt.NDArray[Any]
 DType: TypeAlias = np.dtype[Any]
-Combine: TypeAlias = Callable[[Array, Array, Array], Any]
-"""`combine(left, right, out)`: `out` is `left`, `right` or apart from both."""
+
+
+class Combine(Protocol):
+    """What combines two arrays into `out`, which is `left`, `right` or apart from both."""
+
+    def __call__(self, left: Array, right: Array, /, *, out: Array) -> Any:
+        """Set `out` to `left` op `right`, element by element."""
+
 
 empty = np.empty
 copy = np.copyto
+
+
+def quietly() -> AbstractContextManager[None]:
+    """Let an overflow give infinity without a word, as MPI does.
+
+    A warning turned into an exception would stop one rank while the others wait for it.
+    """
+    return np.errstate(all="ignore")
 
 
 def raw(array: Array) -> Array:
@@ -64,7 +78,7 @@ def combine_for(operation: str, dtype: DType) -> Combine:
     ufunc: np.ufunc = getattr(np, UFUNC_NAMES[operation])
     nothing = empty(0, dtype)
     try:
-        ufunc(nothing, nothing, nothing)
+        ufunc(nothing, nothing, out=nothing)
     except TypeError:
         raise Unsupported(f"{operation} is not defined for {dtype}") from None
     return ufunc

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from mpi4py import MPI
 
-from mpiring.arrays import Array, Buffers, Combine, copy, empty, raw
+from mpiring.arrays import Array, Buffers, Combine, copy, empty, quietly, raw
 from mpiring.chunks import Split
 from mpiring.cost import Traffic, traffic
 from mpiring.schedule import Meeting, Recv, Round, Send, meetings, scratch_chunks
@@ -73,8 +73,9 @@ class Plan:
         """Return when the result is in the receive buffer. Raises RuntimeError before `start()`."""
         if self._state != "started":
             raise RuntimeError(f"wait() for a plan that is {self._state}, not started")
-        for call in self._finish:
-            call()
+        with quietly():
+            for call in self._finish:
+                call()
         self._state = "ready"
 
     def __call__(self) -> None:
@@ -168,9 +169,9 @@ class _Binder:
         self.finish: list[Call] = []
         self.calls = self.begin
 
-    def then(self, call: Callable[..., Any], *arguments: Any) -> None:
+    def then(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> None:
         """Add one call to what runs."""
-        self.calls.append(partial(call, *arguments))
+        self.calls.append(partial(call, *arguments, **options))
 
     def add(self, rounds: Sequence[Round], split: Split) -> None:
         """Add a whole schedule over the elements of `split`."""
@@ -215,13 +216,14 @@ class _Binder:
     def add_meeting(self, meeting: Meeting, landed: dict[tuple[int, int], Array]) -> None:
         """Add the reductions of one meeting, from left to right; the last writes the result."""
         first, chunks, ranks = meeting
-        result = self.buffers.work[self.split.slice(first, chunks)]
         own = self.current(first, chunks)
+        written = self.written[first]
+        result = own if written else self.buffers.work[self.split.slice(first, chunks)]
         left, *others = [own if rank == self.comm.rank else landed[rank, first] for rank in ranks]
         for index, right in enumerate(others, start=1):
             last = index == len(others)
             out = result if last or right is own else right  # scratch takes what is unfinished
-            self.then(self.combine, left, right, out)
+            self.then(self.combine, left, right, out=out)
             left = out
         self.mark_written(first, chunks)
 

@@ -34,7 +34,7 @@ def combine_for(op: MPI.Op, dtype: DType) -> Combine:
         raise Unsupported("the operation is none that works element by element")
     datatype = mpi_datatype(dtype)
 
-    def combine(left: Array, right: Array, out: Array) -> None:
+    def combine(left: Array, right: Array, /, *, out: Array) -> None:
         # MPI has a two-operand form alone: the second array becomes first op second.
         if out is left:
             op.Reduce_local((left, datatype), (right, datatype))

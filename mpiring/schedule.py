@@ -13,7 +13,6 @@ receive writes the chunk itself, so nothing else in its round may touch that chu
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 
@@ -88,13 +87,21 @@ def scratch_chunks(rounds: Rounds) -> int:
 
 def check_round(rank: int, steps: Round) -> None:
     """Raise ValueError where a round breaks the rule at the top of this module."""
+    sent = {chunk for step in steps if isinstance(step, Send) for chunk in _chunks(step)}
+    received: dict[int, Recv] = {}
     for step in steps:
         if step.peer == rank:
             raise ValueError(f"rank {rank} exchanges with itself: {step}")
-    for a, b in combinations(steps, 2):
-        if a.first + a.chunks <= b.first or b.first + b.chunks <= a.first:
+        if isinstance(step, Send):
             continue
-        plain = any(isinstance(s, Recv) and not s.reduce for s in (a, b))
-        apart = isinstance(a, Recv) and isinstance(b, Recv) and a[1:3] != b[1:3]
-        if plain or apart:
-            raise ValueError(f"rank {rank}: {a} and {b} of one round overlap")
+        for chunk in _chunks(step):
+            other = received.setdefault(chunk, step)
+            together = step.reduce and other.reduce and step[1:3] == other[1:3]
+            if other is not step and not together:
+                raise ValueError(f"rank {rank}: {other} and {step} of one round overlap")
+            if not step.reduce and chunk in sent:
+                raise ValueError(f"rank {rank}: {step} and a send of one round overlap")
+
+
+def _chunks(step: Step) -> range:
+    return range(step.first, step.first + step.chunks)

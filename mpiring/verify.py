@@ -40,7 +40,7 @@ class Case:
             block = out[start : start + _BLOCK]
             block[:] = self._block(0, start)
             for rank in range(1, self.size):
-                combine(block, self._block(rank, start), block)
+                combine(block, self._block(rank, start), out=block)
         return out
 
     def _block(self, rank: int, start: int) -> Array:

@@ -14,7 +14,7 @@ def algorithms() -> None:
     from rich.table import Table
 
     from mpiring.algorithms import ALGORITHMS
-    from mpiring.report.table import print_table
+    from mpiring.report.table import render
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for header in ("algorithm", "what it does", "rounds", "bytes sent per rank", "needs"):
@@ -27,4 +27,4 @@ def algorithms() -> None:
             algorithm.bytes_sent,
             algorithm.needs,
         )
-    print_table(table)
+    click.echo(render(table))

@@ -137,7 +137,7 @@ def bench(
     from mpiring.cli.job import read_topology
     from mpiring.report.files import FORMATS, check_writable, write
     from mpiring.report.progress import progress
-    from mpiring.report.table import header, notes, points_table, print_table
+    from mpiring.report.table import header, notes, points_table, render
     from mpiring.results import Result
 
     config = Config(algorithms, sizes, dtype, op, in_place, warmup, repetitions, check, seed)
@@ -166,7 +166,7 @@ def bench(
         if output:
             write(output, result)
         if form == "table":
-            print_table(points_table(result.points))
+            click.echo(render(points_table(result.points)))
             for note in notes(result.points):
                 click.echo(note)
         else:

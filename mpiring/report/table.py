@@ -12,15 +12,14 @@ from mpiring.results import Point, Result
 from mpiring.units import format_size
 
 
-def print_table(table: Table) -> None:
-    """Print at the table's own width: where it is wider than the terminal, nothing is cut off."""
+def render(table: Table) -> str:
+    """Return the table as text, at its own width: a narrow terminal cuts nothing off."""
     console = Console(highlight=False)
     wide = console.options.update(width=10**4)
     console.width = Measurement.get(console, wide, table).maximum
     with console.capture() as lines:
         console.print(table)
-    for line in lines.get().splitlines():
-        console.out(line.rstrip(), highlight=False)
+    return "\n".join(line.rstrip() for line in lines.get().splitlines())
 
 
 def header(result: Result) -> str:

@@ -1,0 +1,75 @@
+"""How the tests run: in one process, or, with --only-mpi, on every rank of an mpirun.
+
+Under mpirun rank 0 reports for all: a test passes when it passed on every rank, and fails with the
+words of the rank where it failed. Tests that need more ranks than there are do not run at that
+number of ranks; scripts/test runs them at others, and counts.
+"""
+
+import os
+import sys
+import traceback
+
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session):
+    if session.config.getoption("--only-mpi") and comm_world().rank > 0:
+        session.config.get_terminal_writer()._file = open(os.devnull, "w")  # noqa: SIM115
+
+
+def pytest_collection_modifyitems(config, items):
+    under_mpi = config.getoption("--only-mpi")
+    size = comm_world().size if under_mpi else 1
+
+    def runs_here(item):
+        mark = item.get_closest_marker("mpi")
+        if mark is None or not under_mpi:
+            return (mark is None) == (not under_mpi)
+        return mark.kwargs.get("min_size", 1) <= size <= mark.kwargs.get("max_size", size)
+
+    config.hook.pytest_deselected(items=[item for item in items if not runs_here(item)])
+    items[:] = [item for item in items if runs_here(item)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    if not item.config.getoption("--only-mpi"):
+        return (yield)
+    comm = comm_world()
+    failure = ""
+    try:
+        return (yield)
+    except Exception:
+        failure = traceback.format_exc()
+        # Said at once: if the others wait for this rank, only the time limit will end them.
+        print(f"rank {comm.rank} of {comm.size} failed in {item.nodeid}", file=sys.stderr)
+        raise
+    finally:
+        failures = comm.allgather(failure)
+        if any(failures) and not failure:
+            rank = next(rank for rank, text in enumerate(failures) if text)
+            pytest.fail(f"on rank {rank} of {comm.size}:\n{failures[rank]}", pytrace=False)
+
+
+def pytest_runtest_logreport(report):
+    # In CI nothing is missing, so a skip is a test that did not run.
+    if report.skipped and os.environ.get("CI") and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped in CI: {report.longrepr}"
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    counts = os.environ.get("MPIRING_TEST_COUNTS")
+    passed = len(terminalreporter.stats.get("passed", ()))
+    under_mpi = config.getoption("--only-mpi")
+    if counts and passed and not (under_mpi and comm_world().rank > 0):
+        where = f"{comm_world().size} rank(s)" if under_mpi else "one process"
+        with open(counts, "a") as file:
+            file.write(f"{passed:6} on {where}\n")
+
+
+def comm_world():
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD

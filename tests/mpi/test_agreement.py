@@ -1,0 +1,72 @@
+"""Ranks that ask for different things get an error, all of them, and can go on."""
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+import mpiring
+from mpiring import Disagreement, Level, Topology, UsageError
+from mpiring.agreement import on_rank_zero
+
+pytestmark = pytest.mark.mpi
+
+
+def request(count=8, dtype="f4", op=MPI.SUM, algorithm="ring", topology=None):
+    sendbuf = np.ones(count, dtype)
+    mpiring.allreduce(sendbuf, np.empty_like(sendbuf), op, algorithm=algorithm, topology=topology)
+
+
+DIFFERENT = {
+    "count": {"count": 10},
+    "dtype": {"count": 4, "dtype": "f8"},  # as many bytes
+    "op": {"op": MPI.MAX},
+    "algorithm": {"algorithm": "naive"},
+    "native": {"algorithm": "native"},
+}
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("name", DIFFERENT)
+@pytest.mark.parametrize("culprit", [0, 1])
+def test_another_request_on_one_rank(comm, name, culprit):
+    with pytest.raises(Disagreement, match=f"on rank {culprit}"):
+        request(**(DIFFERENT[name] if comm.rank == culprit else {}))
+    request()  # and the communicator is as good as before
+
+
+@pytest.mark.mpi(min_size=2)
+def test_another_topology_on_one_rank(comm):
+    ranks = tuple(range(comm.size))
+    groups = (ranks[:1], ranks[1:]) if comm.rank == 1 else (ranks,)
+    topology = Topology(comm.size, (Level("node", groups),))
+    with pytest.raises(Disagreement, match="topology is"):
+        request(algorithm="tree", topology=topology)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_the_error_says_who_differs_in_what(comm):
+    with pytest.raises(Disagreement, match=r"count is 10 on rank 0, 8 on ranks? 1"):
+        request(count=10 if comm.rank == 0 else 8)
+
+
+def test_an_unknown_algorithm(comm):
+    with pytest.raises(UsageError, match="did you mean ring"):
+        request(algorithm="rings")
+
+
+def test_a_topology_of_another_size(comm):
+    ranks = tuple(range(comm.size + 1))
+    topology = Topology(comm.size + 1, (Level("node", (ranks,)),))
+    with pytest.raises(UsageError, match="the topology has"):
+        request(algorithm="tree", topology=topology)
+
+
+def test_what_rank_zero_finds_holds_for_all(comm):
+    assert on_rank_zero(comm, lambda: comm.rank + 5) == 5
+
+    def missing():
+        with open("/there/is/no/such/file"):
+            pass
+
+    with pytest.raises(UsageError, match="/there/is/no/such/file: No such file"):
+        on_rank_zero(comm, missing)

@@ -1,0 +1,52 @@
+"""What the tests and benchmarks compare with: written plainly, apart from everything in mpiring."""
+
+import numpy as np
+
+
+def ring_allreduce(comm, sendbuf, recvbuf):
+    """The ring as one writes it by hand: a copy, then Sendrecv of slices in two loops."""
+    rank, size = comm.rank, comm.size
+    left, right = (rank - 1) % size, (rank + 1) % size
+    edges = [len(sendbuf) * i // size for i in range(size + 1)]
+
+    def chunk(i):
+        return recvbuf[edges[i % size] : edges[i % size + 1]]
+
+    recvbuf[:] = sendbuf
+    scratch = np.empty(max(np.diff(edges)), recvbuf.dtype)
+    for step in range(size - 1):
+        target = chunk(rank - step - 1)
+        arrived = scratch[: len(target)]
+        comm.Sendrecv(chunk(rank - step), right, 0, arrived, left, 0)
+        target += arrived
+    for step in range(size - 1):
+        comm.Sendrecv(chunk(rank + 1 - step), right, 0, chunk(rank - step), left, 0)
+
+
+def bytes_sent(algorithm, rank, size, count, nodes):
+    """Elements that `rank` sends in all, from the closed forms and the lengths of uneven chunks."""
+
+    def lengths(total, parts):
+        return [total // parts + (i < total % parts) for i in range(parts)]
+
+    if algorithm == "naive":
+        return (size - 1) * count
+    if algorithm == "reduce_scatter":
+        mine = lengths(count, size)[rank]
+        return (count - mine) + (size - 1) * mine
+    if algorithm == "ring":  # all chunks but one in each half
+        chunks = lengths(count, size)
+        return 2 * count - chunks[(rank + 1) % size] - chunks[(rank + 2) % size]
+    assert algorithm == "tree"
+    index = next(i for i, node in enumerate(nodes) if rank in node)
+    place, peers, groups = nodes[index].index(rank), len(nodes[index]), len(nodes)
+    shares = min(map(len, nodes))
+    pieces = lengths(count, shares * groups)
+    share = [sum(pieces[i * groups : (i + 1) * groups]) for i in range(shares)]
+    if place >= shares:
+        return count
+    inside = (count - share[place]) + (peers - 1) * share[place]
+    if groups == 2:
+        return inside + share[place]
+    mine = pieces[place * groups + index]
+    return inside + (share[place] - mine) + (groups - 1) * mine
