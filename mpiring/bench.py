@@ -187,6 +187,7 @@ class _Size:
         fault = find_fault(self.recvbuf, self.expected)
         if not fault and arrays.fingerprint(self.sendbuf) != before:
             fault = "the send buffer was changed"
+            arrays.copy(self.sendbuf, self.case.contribution(self.comm.rank))  # others need it
         faults = self.comm.allgather(fault)
         return next((f"rank {rank}: {text}" for rank, text in enumerate(faults) if text), "")
 

@@ -1,0 +1,101 @@
+"""The check itself: exact data for every dtype and operation, and no fault goes unseen."""
+
+import numpy as np
+import pytest
+from ml_dtypes import bfloat16
+
+from mpiring.arrays import combine_for
+from mpiring.errors import Unsupported
+from mpiring.reductions import UFUNC_NAMES
+from mpiring.verify import Case, find_fault, poison
+
+DTYPES = ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "g", "F", "D", bfloat16]
+
+
+def cases(size, count=257):
+    for dtype in map(np.dtype, DTYPES):
+        for op in UFUNC_NAMES:
+            try:
+                combine_for(op, dtype)
+            except Unsupported:
+                continue
+            yield Case(count, dtype, op, size)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 64, 300])
+def test_the_expected_values_do_not_depend_on_the_order(size):
+    order = np.random.default_rng(size).permutation(size)
+    for case in cases(size):
+        combine = combine_for(case.op, case.dtype)
+        total = case.contribution(int(order[0]))
+        for rank in order[1:]:
+            combine(case.contribution(int(rank)), total, out=total)
+        np.testing.assert_array_equal(total, case.expected(), str(case))
+
+
+@pytest.mark.parametrize("size", [2, 4, 5])
+def test_contributions_differ_in_rank_and_index(size):
+    for case in cases(size):
+        parts = [case.contribution(rank) for rank in range(size)]
+        if case.dtype != bool and not case.op.startswith("l"):
+            assert len(np.unique(parts[0])) > 2, case
+        for rank in range(1, size):
+            assert np.any(parts[rank] != parts[0]), case
+        assert np.any(parts[0] != Case(**{**vars(case), "seed": 1}).contribution(0)), case
+
+
+def faulty_results(case):
+    """What a broken algorithm would leave: each has to differ from what is expected."""
+    parts = [case.contribution(rank) for rank in range(case.size)]
+    expected, third = case.expected(), case.count // 3
+    combine = combine_for(case.op, case.dtype)
+    yield "the input", parts[0]
+    missing = expected.copy()
+    missing[-third:] = parts[0][-third:]
+    yield "the last chunk not reduced", missing
+    fewer = parts[0].copy()
+    for part in parts[1:-1]:
+        combine(fewer, part, out=fewer)
+    yield "one rank left out", fewer
+    yield "chunks swapped", np.roll(expected, third)
+    if case.op in ("sum", "prod", "lxor", "bxor") and case.dtype.kind != "b":
+        twice = expected.copy()
+        combine(twice, parts[1], out=twice)
+        yield "one rank added twice", twice
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_faults_are_found(size):
+    for case in cases(size):
+        expected = case.expected()
+        assert find_fault(expected.copy(), expected) == ""
+        for name, result in faulty_results(case):
+            assert find_fault(result, expected), (name, case)
+
+
+def test_a_receive_buffer_that_was_never_written_is_wrong_everywhere():
+    for case in cases(4):
+        expected = case.expected()
+        recvbuf = np.zeros_like(expected)
+        poison(recvbuf, expected)
+        assert f"{case.count} of {case.count} are wrong" in find_fault(recvbuf, expected)
+
+
+def test_the_fault_is_described():
+    expected = np.arange(5.0)
+    result = expected.copy()
+    result[3:] = 9
+    assert find_fault(result, expected) == "element 3 is 9.0 instead of 3.0, 2 of 5 are wrong"
+
+
+def test_long_buffers_are_made_block_by_block():
+    case = Case(200001, np.dtype("f4"), "sum", 2)
+    parts = [case.contribution(rank) for rank in (0, 1)]
+    np.testing.assert_array_equal(parts[0] + parts[1], case.expected())
+    assert len(np.unique(parts[0])) > 100000
+
+
+def test_no_elements():
+    case = Case(0, np.dtype("f4"), "sum", 3)
+    assert case.expected().size == case.contribution(1).size == 0
+    assert find_fault(case.contribution(0), case.expected()) == ""
