@@ -1,0 +1,77 @@
+"""Time the plan of our ring beside a ring written by hand, in turn, sample by sample."""
+
+import random
+import sys
+from functools import partial
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+from mpi4py import MPI
+
+import mpiring
+from mpiring.machine import look, mpi_library
+from mpiring.units import format_size
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from oracle import ring_allreduce
+
+SIZES = [8, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
+LIMITS = {8: 1.00}  # ours may take this many times as long
+LIMIT_FROM_64_KIB = 1.05
+
+
+def samples(comm, calls, repetitions):
+    """Seconds of each call on the slowest rank, in an order that is shuffled each time."""
+    shuffled, order = random.Random(1), list(calls)
+    mine = {name: np.empty(repetitions) for name in calls}
+    for repetition in range(-3, repetitions):
+        shuffled.shuffle(order)
+        for name in order:
+            comm.Barrier()
+            begin = perf_counter()
+            calls[name]()
+            elapsed = perf_counter() - begin
+            if repetition >= 0:
+                mine[name][repetition] = elapsed
+    for times in mine.values():
+        comm.Allreduce(MPI.IN_PLACE, times, MPI.MAX)
+    return mine
+
+
+def main():
+    """Print the table, and leave with 1 where a limit is missed."""
+    comm = MPI.COMM_WORLD
+    cores = sum(look(comm).cores)
+    failed = False
+    if comm.rank == 0:
+        print(f"mpiring {mpiring.__version__}, {mpi_library()}, {comm.size} ranks on {cores} cores")
+        print(f"{'size':>8} {'ours (us)':>12} {'by hand (us)':>12} {'ratio':>7} {'limit':>7}")
+    for nbytes in SIZES:
+        sendbuf = np.arange(nbytes // 4, dtype="f4") * 1e-3 + comm.rank
+        ours, by_hand = np.empty_like(sendbuf), np.empty_like(sendbuf)
+        scratch = np.empty(-(-sendbuf.size // comm.size), "f4")
+        with mpiring.allreduce_init(sendbuf, ours, comm=comm, algorithm="ring") as plan:
+            calls = {
+                "ours": plan,
+                "by hand": partial(ring_allreduce, comm, sendbuf, by_hand, scratch),
+            }
+            times = samples(comm, calls, repetitions=max(15, min(1000, (64 << 20) // nbytes)))
+        if not np.allclose(ours, by_hand):
+            sys.exit(f"rank {comm.rank}: the two results differ at {nbytes} bytes")
+        mine, theirs = median(times["ours"]), median(times["by hand"])
+        limit = LIMITS.get(nbytes, LIMIT_FROM_64_KIB)
+        verdict = "PASS" if mine / theirs <= limit else "FAIL"
+        failed |= verdict == "FAIL"
+        if comm.rank == 0:
+            print(
+                f"{format_size(nbytes):>8} {mine * 1e6:12.1f} {theirs * 1e6:12.1f}"
+                f" {mine / theirs:7.2f} {limit:7.2f}  {verdict}",
+                flush=True,
+            )
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
