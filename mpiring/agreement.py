@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import NoReturn, TypeVar, cast
+from typing import NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 from mpi4py import MPI
@@ -11,37 +11,80 @@ from mpi4py import MPI
 from mpiring.errors import Disagreement, MpiringError, UsageError
 
 T = TypeVar("T")
+Told: TypeAlias = tuple[type[MpiringError], str] | None
+"""An error as the other ranks hear of it: what they raise."""
+
+NO_TERMS: Mapping[str, str] = {}
 
 
 def agree(
-    comm: MPI.Intracomm, terms: Mapping[str, str], error: MpiringError | None, largest: int
+    comm: MPI.Intracomm,
+    error: Exception | None,
+    terms: Mapping[str, str] = NO_TERMS,
+    number: int = 0,
 ) -> int:
-    """Return the largest `largest` of all ranks, if all hold the same `terms` and none an error.
+    """Return the largest `number` of any rank, if all hold the same `terms` and none an `error`.
 
-    One small allreduce where all is well. Otherwise every rank raises: its own error, or the error
-    of the lowest rank that has one, or Disagreement with what differs and on which ranks.
-    Collective; to be called where something failed as well.
+    One small allreduce settles it where all is well. Otherwise every rank raises: its own error, or
+    what the lowest rank with an error has to tell, or Disagreement with what differs and where.
+    Collective: also a rank on which something failed has to come here.
     """
     text = json.dumps(terms, sort_keys=True).encode()
     fingerprint = int.from_bytes(blake2b(text, digest_size=7).digest())
-    mine = np.array([fingerprint, -fingerprint, error is not None, largest], np.int64)
-    most = np.empty_like(mine)
-    comm.Allreduce(mine, most, MPI.MAX)
-    high, minus_low, failed, largest = map(int, most)
-    if high != -minus_low or failed:
+    mine = np.array([fingerprint, -fingerprint, error is not None, number], np.int64)
+    largest = np.empty_like(mine)
+    comm.Allreduce(mine, largest, MPI.MAX)
+    high, minus_low, failed, number = map(int, largest)
+    if failed or high != -minus_low:
         _raise_together(comm, terms, error)
-    return largest
+    return number
+
+
+def together(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
+    """Return what `action` returns here, if it succeeds on all ranks; otherwise raise on all."""
+    result: T | None = None
+    error: Exception | None = None
+    try:
+        result = action()
+    except Exception as raised:
+        error = raised
+    agree(comm, error)
+    return cast(T, result)
+
+
+def on_rank_zero(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
+    """Return on every rank what `action` returns on rank 0; what it raises there, all raise.
+
+    An OSError counts as the user's: a file that is missing, unreadable or in the way.
+    """
+    result: T | None = None
+    error: Exception | None = None
+    if comm.rank == 0:
+        try:
+            result = action()
+        except OSError as raised:
+            error = UsageError(f"{raised.filename}: {raised.strerror}")
+        except Exception as raised:
+            error = raised
+    result, told = comm.bcast((result, _tell(error)))
+    if error is not None:
+        raise error
+    if told is not None:
+        kind, text = told
+        raise kind(text)
+    return cast(T, result)
 
 
 def _raise_together(
-    comm: MPI.Intracomm, terms: Mapping[str, str], error: MpiringError | None
+    comm: MPI.Intracomm, terms: Mapping[str, str], error: Exception | None
 ) -> NoReturn:
-    everyone = comm.allgather((dict(terms), error))
+    everyone: list[tuple[dict[str, str], Told]] = comm.allgather((dict(terms), _tell(error)))
     if error is not None:
         raise error
-    for rank, (_, theirs) in enumerate(everyone):
-        if theirs is not None:
-            raise type(theirs)(f"rank {rank}: {theirs}")
+    for rank, (_, told) in enumerate(everyone):
+        if told is not None:
+            kind, text = told
+            raise kind(f"rank {rank}: {text}")
     for name in terms:
         ranks: dict[str, list[int]] = {}
         for rank, (held, _) in enumerate(everyone):
@@ -52,24 +95,12 @@ def _raise_together(
     raise AssertionError("fingerprints differ, but no term does")
 
 
-def on_rank_zero(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
-    """Return on every rank what `action` returns on rank 0, or raise the MpiringError it raises.
-
-    An OSError counts as the user's: a file that is missing, unreadable or in the way.
-    """
-    result: T | None = None
-    error: MpiringError | None = None
-    if comm.rank == 0:
-        try:
-            result = action()
-        except MpiringError as raised:
-            error = raised
-        except OSError as raised:
-            error = UsageError(f"{raised.filename}: {raised.strerror}")
-    result, error = comm.bcast((result, error))
-    if error is not None:
-        raise error
-    return cast(T, result)
+def _tell(error: Exception | None) -> Told:
+    if error is None:
+        return None
+    if isinstance(error, MpiringError):
+        return type(error), str(error)
+    return MpiringError, f"{type(error).__name__}: {error}"
 
 
 def _short(value: str) -> str:
@@ -77,6 +108,5 @@ def _short(value: str) -> str:
 
 
 def _ranks(ranks: list[int]) -> str:
-    """Name ranks in a line of bearable length."""
     shown = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
     return f"rank{'s' if len(ranks) > 1 else ''} {shown}"

@@ -17,12 +17,13 @@ from mpi4py import MPI
 
 from mpiring import arrays
 from mpiring.algorithms import ALGORITHMS
-from mpiring.arrays import DType
+from mpiring.arrays import Array, DType
+from mpiring.chunks import Split
 from mpiring.collective import allreduce_init
 from mpiring.errors import MpiringError, UsageError
 from mpiring.executor import Plan
 from mpiring.machine import Machine
-from mpiring.operations import predefined
+from mpiring.operations import PREDEFINED
 from mpiring.results import Point
 from mpiring.topology import Topology
 from mpiring.units import format_amount, format_size
@@ -36,7 +37,7 @@ WARMUP = (1, 10)
 
 @dataclass(frozen=True)
 class Config:
-    """What is measured. `warmup` and `repetitions` None: as many as fit into half a second."""
+    """What is measured. `warmup` and `repetitions` None: as many as fit into the time of a size."""
 
     algorithms: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -48,15 +49,25 @@ class Config:
     check: bool = True
     seed: int = 0
 
+    @property
+    def names(self) -> list[str]:
+        """The algorithms in the registry's order, `native` always among them."""
+        return [name for name in ALGORITHMS if name in {*self.algorithms, "native"}]
+
     def document(self) -> dict[str, Any]:
         """Return the configuration as it stands in a JSON file."""
         return asdict(self)
 
 
-def whole_elements(sizes: tuple[int, ...], dtype: DType) -> dict[int, list[int]]:
-    """Return the sizes rounded up to whole elements, each with the sizes that were asked for."""
+def whole_elements(config: Config) -> dict[int, list[int]]:
+    """Return the sizes rounded up to whole elements, each with the sizes that were asked for.
+
+    Raises Unsupported where there is no such dtype, or not this operation on it.
+    """
+    dtype = arrays.dtype_named(config.dtype)
+    arrays.combine_for(config.op, dtype)
     rounded: dict[int, list[int]] = {}
-    for nbytes in sizes:
+    for nbytes in config.sizes:
         count = -(-nbytes // dtype.itemsize)
         rounded.setdefault(count * dtype.itemsize, []).append(nbytes)
     return rounded
@@ -65,7 +76,7 @@ def whole_elements(sizes: tuple[int, ...], dtype: DType) -> dict[int, list[int]]
 def check_memory(config: Config, machine: Machine) -> None:
     """Raise UsageError where the largest size does not fit, before anything runs."""
     # Send, receive and expected values, and the scratch of each algorithm's plan.
-    per_rank = (3 + len(config.algorithms)) * max(config.sizes)
+    per_rank = (3 + len(config.names)) * max(config.sizes)
     for ranks, available in zip(machine.nodes, machine.memory, strict=True):
         needed = per_rank * len(ranks)
         if needed > available:
@@ -87,13 +98,12 @@ def run(
     `report` is told what goes on, in a few words.
     """
     dtype = arrays.dtype_named(config.dtype)
-    names = [name for name in ALGORITHMS if name in {*config.algorithms, "native"}]
-    for nbytes in whole_elements(config.sizes, dtype):
-        yield _Size(comm, config, dtype, nbytes, topology, report).measure(names)
+    for nbytes in whole_elements(config):
+        yield _Measurement(comm, config, dtype, nbytes, topology, report).points()
 
 
-class _Size:
-    """All that is measured at one size, on one set of buffers."""
+class _Measurement:
+    """All algorithms at one number of bytes, on one set of buffers."""
 
     def __init__(
         self,
@@ -111,11 +121,12 @@ class _Size:
         self.case = Case(nbytes // dtype.itemsize, dtype, config.op, comm.size, config.seed)
         self.sendbuf = self.case.contribution(comm.rank)
         self.recvbuf = self.sendbuf.copy()  # touches its pages, before anything is timed
-        self.expected = self.case.expected() if config.check else None
+        self.expected = self.make_expected() if config.check else None
         self.order = random.Random(f"{config.seed} {nbytes}")  # the same on all ranks
 
-    def measure(self, names: list[str]) -> tuple[Point, ...]:
-        """Return the points of `names`, `native` among them."""
+    def points(self) -> tuple[Point, ...]:
+        """Verify, sample, and return a point for each algorithm."""
+        names = self.config.names
         points: dict[str, dict[str, Any]] = {name: {} for name in names}
         plans: dict[str, Plan] = {}
         for name in names:
@@ -163,7 +174,7 @@ class _Size:
         return allreduce_init(
             MPI.IN_PLACE if self.config.in_place else self.sendbuf,
             self.recvbuf,
-            predefined(self.config.op),
+            PREDEFINED[self.config.op],
             comm=self.comm,
             algorithm=name,
             topology=self.topology,
@@ -173,7 +184,9 @@ class _Size:
         """Return what the plan does: rounds and bytes of the busiest rank."""
         if plan.traffic is None:
             return {"note": plan.remark}
-        rounds, _, elements = (self.comm.allreduce(value, MPI.MAX) for value in plan.traffic)
+        most = np.array([plan.traffic.rounds, plan.traffic.elements_sent])
+        self.comm.Allreduce(MPI.IN_PLACE, most, MPI.MAX)
+        rounds, elements = map(int, most)
         nbytes = elements * self.case.dtype.itemsize
         return {"note": plan.remark, "rounds": rounds, "bytes_sent_per_rank": nbytes}
 
@@ -185,11 +198,21 @@ class _Size:
         self.reset()
         plan()
         fault = find_fault(self.recvbuf, self.expected)
-        if not fault and arrays.fingerprint(self.sendbuf) != before:
-            fault = "the send buffer was changed"
+        if arrays.fingerprint(self.sendbuf) != before:
+            fault = fault or "the send buffer was changed"
             arrays.copy(self.sendbuf, self.case.contribution(self.comm.rank))  # others need it
         faults = self.comm.allgather(fault)
         return next((f"rank {rank}: {text}" for rank, text in enumerate(faults) if text), "")
+
+    def make_expected(self) -> Array:
+        """Return the right result. Each rank works out its chunk, and hands it to the others."""
+        expected = arrays.empty(self.case.count, self.case.dtype)
+        split = Split(self.case.count, self.comm.size)
+        mine = split.slice(self.comm.rank)
+        expected[mine] = self.case.expected(mine)
+        for rank in range(self.comm.size):
+            self.comm.Bcast((arrays.raw(expected[split.slice(rank)]), MPI.BYTE), root=rank)
+        return expected
 
     def reset(self) -> None:
         """Put the contribution back where it was reduced in place."""

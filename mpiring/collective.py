@@ -5,13 +5,12 @@ from typing import Any
 from mpi4py import MPI
 
 from mpiring import executor, native, operations
-from mpiring.agreement import agree
+from mpiring.agreement import agree, together
 from mpiring.algorithms import find
 from mpiring.arrays import buffers
-from mpiring.chunks import Split
 from mpiring.communicator import Private, private
-from mpiring.errors import MpiringError, Unsupported, UsageError
-from mpiring.executor import Plan, pieces, segments
+from mpiring.errors import Unsupported, UsageError
+from mpiring.executor import Plan
 from mpiring.topology import Topology
 
 
@@ -39,8 +38,8 @@ def allreduce(
     `algorithm` is a name in `mpiring.ALGORITHMS`; `topology` by default the nodes that MPI finds.
 
     Collective over `comm`. In a loop over the same buffers, `allreduce_init` saves the preparation.
-    Raises, on all ranks together, `Disagreement` where ranks ask for different things,
-    `Unsupported` (a TypeError) for an array, dtype or operation that cannot be reduced, and
+    What is wrong on any rank is raised on all of them: `Disagreement` where ranks ask for different
+    things, `Unsupported` (a TypeError) for an array, dtype or operation that cannot be reduced,
     `UsageError` (a ValueError) for any other unmet precondition.
     """
     with allreduce_init(
@@ -65,76 +64,64 @@ def allreduce_init(
     that does not commute holds the buffers of all other ranks. Arguments and errors are those of
     `allreduce`; that all ranks agree is checked here, not in each run.
     """
-    kept = private(comm)
+    ours = private(comm)
     request: _Request | None = None
-    error: MpiringError | None = None
+    error: Exception | None = None
     try:
-        request = _Request(sendbuf, recvbuf, op, kept, algorithm, topology)
-    except MpiringError as raised:
+        request = _Request(sendbuf, recvbuf, op, ours, algorithm, topology)
+    except Exception as raised:
         error = raised
-    agreed = agree(
-        kept.comm, request.terms if request else {}, error, request.segments if request else 0
-    )
-    assert request is not None  # otherwise agree() has raised
-    return request.plan(agreed)
+    if request is None:
+        agree(ours.comm, error)
+        raise AssertionError("an error on this rank was agreed on as none")
+    pieces = agree(ours.comm, None, request.terms, request.prepared.pieces)
+    tag = next(ours.tags)
+    return together(ours.comm, lambda: request.prepared.bind(ours.comm, tag, pieces))
 
 
 class _Request:
-    """The arguments of one rank, checked as far as it can without the others."""
+    """The arguments of one rank, checked as far as it can without the others.
+
+    `terms` is what all ranks have to have in common.
+    """
 
     def __init__(
         self,
         sendbuf: Any,
         recvbuf: Any,
-        op: MPI.Op,
-        kept: Private,
-        algorithm: str,
+        op: Any,
+        ours: Private,
+        name: str,
         topology: Topology | None,
     ) -> None:
-        self.op = op
-        self.kept = kept
-        self.algorithm = find(algorithm)
-        self.topology = topology or kept.topology
-        if self.topology.size != kept.comm.size:
-            raise UsageError(
-                f"the topology has {self.topology.size} ranks, comm has {kept.comm.size}"
-            )
-        self.buffers = buffers(None if sendbuf is MPI.IN_PLACE else sendbuf, recvbuf)
+        algorithm = find(name)
+        given = topology is not None
+        topology = topology if topology is not None else ours.topology
+        if not isinstance(topology, Topology):
+            raise Unsupported(f"topology is of type {type(topology).__name__}, not a Topology")
+        if topology.size != ours.comm.size:
+            raise UsageError(f"the topology has {topology.size} ranks, comm has {ours.comm.size}")
         if not isinstance(op, MPI.Op):
-            raise Unsupported(f"op is a {type(op).__name__}, it has to be an MPI operation")
-        dtype, count = self.buffers.work.dtype, self.buffers.work.size
-        self.combine = operations.combine_for(op, dtype)
-        whole = not op.Is_commutative()
-        if whole and self.algorithm.commutative:
-            raise UsageError(f"{algorithm} needs an operation that commutes")
-        self.terms = {
-            "algorithm": algorithm,
-            "op": operations.describe(op),
-            "dtype": dtype.str if dtype.kind != "V" else dtype.name,
-            "count": str(count),
-            "topology": str(topology.levels) if topology else "detected",
-        }
-        self.segments = 1
-        if self.algorithm.schedule is None:
-            native.check(op, dtype)
-            return
-        self.rounds = tuple(self.algorithm.schedule(kept.comm.rank, self.topology))
-        self.split = Split(count, self.algorithm.chunks(self.topology))
-        if not whole:  # an operation that does not commute may act on more than one element
-            self.segments = segments(self.rounds, self.split, dtype.itemsize)
+            raise Unsupported(f"op is of type {type(op).__name__}, not an MPI operation")
+        arrays = buffers(sendbuf, recvbuf, in_place=sendbuf is MPI.IN_PLACE)
+        dtype = arrays.work.dtype
+        combine = operations.combine_for(op, dtype)
+        commutes = op.Is_commutative()
+        if algorithm.commutative and not commutes:
+            raise UsageError(f"{name} needs an operation that commutes")
 
-    def plan(self, agreed_segments: int) -> Plan:
-        """Bind what all ranks agreed on."""
-        comm, tag = self.kept.comm, next(self.kept.tags)
-        if self.algorithm.schedule is None:
-            return native.bind(self.buffers, self.op, comm)
-        return executor.bind(
-            self.algorithm.name,
-            self.algorithm.remark(self.topology),
-            self.rounds,
-            pieces(self.split, agreed_segments),
-            self.buffers,
-            self.combine,
-            comm,
-            tag,
-        )
+        self.prepared: executor.Prepared | native.Prepared
+        if algorithm.schedule is None:
+            self.prepared = native.Prepared(op, arrays)
+        else:
+            self.prepared = executor.Prepared(
+                algorithm, topology, ours.comm.rank, arrays, combine, whole=not commutes
+            )
+        self.terms = {
+            "algorithm": name,
+            "op": operations.describe(op),
+            "dtype": dtype.name + ("" if dtype.isnative else ", bytes swapped"),
+            "count": str(arrays.work.size),
+            "topology": str(topology.levels) if given else "detected",
+            **self.prepared.terms,
+        }

@@ -3,9 +3,10 @@
 It hangs on the communicator as an MPI attribute and is freed with it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import cycle
+from itertools import count
 from typing import Any
 
 from mpi4py import MPI
@@ -25,7 +26,7 @@ class Private:
 
     comm: MPI.Intracomm
     topology: Topology
-    tags: "cycle[int]" = field(default_factory=lambda: cycle(range(_TAGS)))
+    tags: Iterator[int] = field(default_factory=lambda: (n % _TAGS for n in count()))
 
 
 def private(comm: Any) -> Private:

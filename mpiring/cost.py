@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from mpiring.chunks import Split
-from mpiring.schedule import Rounds, Send
+from mpiring.schedule import Recv, Rounds, Send
 
 
 class Traffic(NamedTuple):
@@ -24,3 +24,14 @@ def traffic(rounds: Rounds, split: Split) -> Traffic:
         messages += len(sent)
         elements += sum(sent)
     return Traffic(busy, messages, elements)
+
+
+def scratch_length(rounds: Rounds, split: Split) -> int:
+    """Return the elements that the reducing receives of one round need at once, at most."""
+    return max(
+        (
+            sum(split.length(s.first, s.chunks) for s in steps if isinstance(s, Recv) and s.reduce)
+            for steps in rounds
+        ),
+        default=0,
+    )

@@ -7,21 +7,25 @@ The send buffer is not copied first. A chunk that nothing was written to yet is 
 the send buffer; the first reduction or receive writes it to the receive buffer.
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
 from mpi4py import MPI
 
+from mpiring.algorithms import Algorithm
 from mpiring.arrays import Array, Buffers, Combine, copy, empty, quietly, raw
 from mpiring.chunks import Split
-from mpiring.cost import Traffic, traffic
-from mpiring.schedule import Meeting, Recv, Round, Send, meetings, scratch_chunks
+from mpiring.cost import Traffic, scratch_length, traffic
+from mpiring.schedule import Meeting, Recv, Round, Send, meetings
+from mpiring.topology import Topology
 
 Call: TypeAlias = Callable[[], Any]
 
 PAGE = 4096
+
+_ABANDONED: list[tuple[Sequence[Call], Sequence[Call]]] = []
+"""The calls, and so the buffers, of plans dropped while started: MPI may still write to these."""
 
 
 class Plan:
@@ -32,6 +36,9 @@ class Plan:
     them, in an order that all ranks share. `free()` gives back what MPI holds for the plan; so does
     leaving a `with` block, or the garbage collector.
     """
+
+    _requests: Sequence[MPI.Prequest] = ()
+    _state = "new"
 
     algorithm: str
     """Name of the algorithm that runs."""
@@ -100,57 +107,77 @@ class Plan:
         self._release()
 
     def _release(self) -> None:
-        requests, self._requests = getattr(self, "_requests", ()), ()
+        requests, self._requests = self._requests, ()
+        if self._state == "started":
+            _ABANDONED.append((self._begin, self._finish))
         self._state = "freed"
         if requests and not MPI.Is_finalized():
             for request in requests:
                 request.Free()
 
 
-def segments(rounds: Sequence[Round], split: Split, itemsize: int) -> int:
-    """Return in how many pieces, one after the other, the buffer has to run to bound the scratch.
+class Prepared:
+    """A schedule and the buffers that it is to run on, checked by one rank alone.
 
-    The bound is one buffer, or one page where the buffer is smaller than that. All ranks have to
-    take the largest answer of any.
+    `whole` keeps the buffer in one piece, whatever scratch that takes.
     """
-    needed = scratch_chunks(rounds) * math.ceil(split.count / split.chunks) * itemsize
-    return max(1, math.ceil(needed / max(split.count * itemsize, PAGE)))
 
+    terms: Mapping[str, str] = {}
 
-def pieces(split: Split, number: int) -> list[Split]:
-    """Cut the elements of `split` into `number` pieces, each of them in as many chunks."""
-    whole = Split(split.count, number, split.start)
-    return [Split(whole.length(i), split.chunks, whole.offset(i)) for i in range(number)]
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        topology: Topology,
+        rank: int,
+        buffers: Buffers,
+        combine: Combine,
+        whole: bool,
+    ) -> None:
+        assert algorithm.schedule is not None
+        self.algorithm = algorithm.name
+        self.remark = algorithm.remark(topology)
+        self.rounds = tuple(algorithm.schedule(rank, topology))
+        self.split = Split(buffers.work.size, algorithm.chunks(topology))
+        self.buffers = buffers
+        self.combine = combine
+        self.whole = whole
 
+    @property
+    def pieces(self) -> int:
+        """In how many pieces, one after the other, the buffer has to run here to bound the scratch.
 
-def bind(
-    algorithm: str,
-    remark: str,
-    rounds: Sequence[Round],
-    splits: Sequence[Split],
-    buffers: Buffers,
-    combine: Combine,
-    comm: MPI.Intracomm,
-    tag: int,
-) -> Plan:
-    """Return the plan that runs `rounds` over each of `splits` in turn."""
-    binder = _Binder(buffers, combine, comm, tag, _scratch_length(rounds, splits))
-    if buffers.load:
-        binder.then(copy, *buffers.load)
-    for split in splits:
-        binder.add(rounds, split)
-    if buffers.store:
-        binder.finish.append(partial(copy, *buffers.store))
-    counts = [traffic(rounds, split) for split in splits]
-    return Plan(
-        algorithm,
-        binder.begin,
-        binder.finish,
-        requests=binder.requests,
-        traffic=Traffic(*map(sum, zip(*counts, strict=True))),
-        scratch_nbytes=binder.scratch.nbytes + buffers.staged_nbytes,
-        remark=remark,
-    )
+        The bound is one buffer, or one page where the buffer is smaller than that. All ranks have
+        to take the largest answer of any.
+        """
+        itemsize = self.buffers.work.itemsize
+        needed = scratch_length(self.rounds, self.split) * itemsize
+        return 1 if self.whole else max(1, -(-needed // max(self.split.count * itemsize, PAGE)))
+
+    def bind(self, comm: MPI.Intracomm, tag: int, pieces: int) -> Plan:
+        """Return the plan that runs the schedule over each of the pieces in turn."""
+        whole = Split(self.split.count, pieces)
+        splits = [
+            Split(whole.length(piece), self.split.chunks, whole.offset(piece))
+            for piece in range(pieces)
+        ]
+        longest = max(scratch_length(self.rounds, split) for split in splits)
+        binder = _Binder(self.buffers, self.combine, comm, tag, longest)
+        if self.buffers.load:
+            binder.then(copy, *self.buffers.load)
+        for split in splits:
+            binder.add(self.rounds, split)
+        if self.buffers.store:
+            binder.finish.append(partial(copy, *self.buffers.store))
+        counts = [traffic(self.rounds, split) for split in splits]
+        return Plan(
+            self.algorithm,
+            binder.begin,
+            binder.finish,
+            requests=binder.requests,
+            traffic=Traffic(*map(sum, zip(*counts, strict=True))),
+            scratch_nbytes=binder.scratch.nbytes + self.buffers.staged_nbytes,
+            remark=self.remark,
+        )
 
 
 class _Binder:
@@ -238,22 +265,10 @@ class _Binder:
 
     def fill(self, chunk: int) -> None:
         """Copy a chunk that nothing was written to from the send buffer."""
-        if not self.written[chunk]:
-            where = self.split.slice(chunk)
+        where = self.split.slice(chunk)
+        if not self.written[chunk] and where.start < where.stop:
             self.then(copy, self.buffers.work[where], self.buffers.contribution[where])
             self.mark_written(chunk, 1)
 
     def mark_written(self, first: int, chunks: int) -> None:
         self.written[first : first + chunks] = [True] * chunks
-
-
-def _scratch_length(rounds: Sequence[Round], splits: Sequence[Split]) -> int:
-    """Return the elements that the reducing receives of any round need at once."""
-    return max(
-        (
-            sum(split.length(s.first, s.chunks) for s in steps if isinstance(s, Recv) and s.reduce)
-            for split in splits
-            for steps in rounds
-        ),
-        default=0,
-    )

@@ -19,7 +19,6 @@ class Launcher(NamedTuple):
 LAUNCHERS = (
     Launcher("Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     Launcher("MPICH's or Intel MPI's mpirun", "PMI_RANK", "PMI_SIZE"),
-    Launcher("PALS mpiexec", "PALS_RANKID", "PALS_SIZE"),
     Launcher("Slurm", "SLURM_PROCID", "SLURM_NTASKS"),
 )
 
@@ -27,7 +26,7 @@ LAUNCHERS = (
 def launched(environ: Mapping[str, str] = os.environ) -> tuple[Launcher, int, int] | None:
     """Return the launcher, this process's rank, and the number of ranks; None without one."""
     for launcher in LAUNCHERS:
-        rank, size = environ.get(launcher.rank, ""), environ.get(launcher.size, "")
+        rank, size = environ.get(launcher.rank, "0"), environ.get(launcher.size, "")
         if rank.isdecimal() and size.isdecimal():
             return launcher, int(rank), int(size)
     return None

@@ -2,9 +2,12 @@
 
 import os
 import platform
+import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import mpi4py
@@ -54,18 +57,21 @@ class Machine:
     """Bytes of memory available on each node."""
 
     @property
-    def oversubscribed(self) -> bool:
-        """Whether some node has more ranks than cores."""
-        return any(len(ranks) > cores for ranks, cores in zip(self.nodes, self.cores, strict=True))
+    def crowded(self) -> list[tuple[str, int, int]]:
+        """Each node with more ranks than cores: its host, and how many ranks and cores."""
+        return [
+            (self.hosts[ranks[0]], len(ranks), cores)
+            for ranks, cores in zip(self.nodes, self.cores, strict=True)
+            if len(ranks) > cores
+        ]
 
 
-def look(comm: MPI.Intracomm) -> Machine:
-    """Gather what the ranks of `comm` see. Collective."""
-    nodes = detect_topology(comm).nodes
-    seen = comm.allgather(
+def survey(comm: MPI.Intracomm, nodes: Groups) -> Machine:
+    """Gather what the ranks of `comm` see; `nodes` are the ranks that share memory. Collective."""
+    everyone = comm.allgather(
         (MPI.Get_processor_name(), frozenset(os.sched_getaffinity(0)), available_memory())
     )
-    hosts, affinities, memory = zip(*seen, strict=True)
+    hosts, affinities, memory = zip(*everyone, strict=True)
     return Machine(
         hosts=hosts,
         nodes=nodes,
@@ -74,7 +80,7 @@ def look(comm: MPI.Intracomm) -> Machine:
     )
 
 
-def environment(seen: Machine) -> dict[str, Any]:
+def environment(machine: Machine, topology: Topology) -> dict[str, Any]:
     """Return what a result has to say about where it comes from."""
     return {
         "mpiring": mpiring.__version__,
@@ -83,26 +89,34 @@ def environment(seen: Machine) -> dict[str, Any]:
         "mpi4py": mpi4py.__version__,
         "mpi_library": mpi_library(),
         "thread_level": THREAD_LEVELS[MPI.Query_thread()],
-        "ranks": len(seen.hosts),
-        "nodes": len(seen.nodes),
-        "cores": sum(seen.cores),
-        "oversubscribed": seen.oversubscribed,
-        "hosts": list(seen.hosts),
-        "node_of_rank": [
-            next(node for node, ranks in enumerate(seen.nodes) if rank in ranks)
-            for rank in range(len(seen.hosts))
-        ],
+        "ranks": len(machine.hosts),
+        "nodes": [list(ranks) for ranks in machine.nodes],
+        "cores_per_node": list(machine.cores),
+        "oversubscribed": bool(machine.crowded),
+        "hosts": list(machine.hosts),
+        "topology": topology.document(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
-def available_memory() -> int:
-    """Return the bytes that can still be allocated here without swapping."""
-    with open("/proc/meminfo", encoding="ascii") as lines:
-        for line in lines:
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    raise OSError("/proc/meminfo names no MemAvailable")
+def available_memory(system: Path = Path("/")) -> int:
+    """Return the bytes that can still be allocated here: in this machine, and in this job's share.
+
+    `system` is where /proc and /sys are.
+    """
+    meminfo = (system / "proc/meminfo").read_text()
+    available = [int(re.findall(r"^MemAvailable: +(\d+) kB", meminfo, re.MULTILINE)[0]) * 1024]
+    # A batch system bounds its jobs by control groups; a bound holds for all groups inside.
+    group = re.findall(r"^0::/(.*)$", (system / "proc/self/cgroup").read_text(), re.MULTILINE)
+    path = Path(*group)
+    for folder in (system / "sys/fs/cgroup" / inner for inner in (path, *path.parents)):
+        with suppress(OSError, ValueError):
+            bound = int((folder / "memory.max").read_text())  # "max" where there is none
+            statistics = (folder / "memory.stat").read_text()
+            cache = int(re.findall(r"^inactive_file (\d+)$", statistics, re.MULTILINE)[0])
+            used = int((folder / "memory.current").read_text()) - cache
+            available.append(max(0, bound - used))
+    return min(available)
 
 
 def _union(affinities: Iterable[frozenset[int]]) -> int:

@@ -1,17 +1,16 @@
 """From an `MPI.Op` to what combines two arrays on this rank."""
 
+from contextlib import suppress
+
 from mpi4py import MPI
 
 from mpiring import arrays
-from mpiring.arrays import Array, Combine, DType
+from mpiring.arrays import Array, Combine, DType, is_extension
 from mpiring.errors import Unsupported
 from mpiring.reductions import UFUNC_NAMES
 
-
-def predefined(name: str) -> MPI.Op:
-    """Return the MPI operation that has one of the names in `UFUNC_NAMES`."""
-    op: MPI.Op = getattr(MPI, name.upper())
-    return op
+PREDEFINED: dict[str, MPI.Op] = {name: getattr(MPI, name.upper()) for name in UFUNC_NAMES}
+"""MPI's operations by the names in `UFUNC_NAMES`."""
 
 
 def describe(op: MPI.Op) -> str:
@@ -31,7 +30,7 @@ def combine_for(op: MPI.Op, dtype: DType) -> Combine:
     if name:
         return arrays.combine_for(name, dtype)
     if op == MPI.OP_NULL or op.is_predefined:
-        raise Unsupported("the operation is none that works element by element")
+        raise Unsupported("op does not work element by element")
     datatype = mpi_datatype(dtype)
 
     def combine(left: Array, right: Array, /, *, out: Array) -> None:
@@ -49,13 +48,14 @@ def combine_for(op: MPI.Op, dtype: DType) -> Combine:
 
 def mpi_datatype(dtype: DType) -> MPI.Datatype:
     """Return the MPI datatype of one element, or raise Unsupported where the library has none."""
-    try:
-        if not dtype.isnative:
-            raise ValueError
-        return MPI.Datatype.fromcode(dtype.char)
-    except ValueError:
-        raise Unsupported(f"the MPI library has no datatype for {dtype}") from None
+    # An extension type is known by a character that means another type to MPI.
+    if dtype.isnative and not is_extension(dtype):
+        with suppress(ValueError):
+            datatype = MPI.Datatype.fromcode(dtype.char)
+            if datatype.Get_size() == dtype.itemsize:
+                return datatype
+    raise Unsupported(f"the MPI library has no datatype for {dtype}")
 
 
 def _name(op: MPI.Op) -> str | None:
-    return next((name for name in UFUNC_NAMES if op == predefined(name)), None)
+    return next((name for name, known in PREDEFINED.items() if op == known), None)

@@ -77,14 +77,6 @@ def meetings(rank: int, steps: Round) -> Iterator[Meeting]:
         yield Meeting(first, chunks, tuple(sorted(ranks)))
 
 
-def scratch_chunks(rounds: Rounds) -> int:
-    """Return the number of chunks that reducing receives of one round need at most."""
-    return max(
-        (sum(s.chunks for s in steps if isinstance(s, Recv) and s.reduce) for steps in rounds),
-        default=0,
-    )
-
-
 def check_round(rank: int, steps: Round) -> None:
     """Raise ValueError where a round breaks the rule at the top of this module."""
     sent = {chunk for step in steps if isinstance(step, Send) for chunk in _chunks(step)}
@@ -97,7 +89,7 @@ def check_round(rank: int, steps: Round) -> None:
         for chunk in _chunks(step):
             other = received.setdefault(chunk, step)
             together = step.reduce and other.reduce and step[1:3] == other[1:3]
-            if other is not step and not together:
+            if other is not step and (not together or other.peer == step.peer):
                 raise ValueError(f"rank {rank}: {other} and {step} of one round overlap")
             if not step.reduce and chunk in sent:
                 raise ValueError(f"rank {rank}: {step} and a send of one round overlap")

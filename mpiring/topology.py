@@ -11,7 +11,7 @@ A topology file is TOML:
 
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from mpiring.errors import UsageError
@@ -45,6 +45,10 @@ class Topology:
         for inner, outer in zip(self.levels, self.levels[1:], strict=False):
             _check_nesting(inner, outer)
 
+    def document(self) -> dict[str, Any]:
+        """Return the topology as it stands in a JSON file."""
+        return {"source": self.source, "levels": [asdict(level) for level in self.levels]}
+
     @property
     def nodes(self) -> Groups:
         """The groups of the innermost level."""
@@ -71,7 +75,7 @@ def read(text: str, hosts: Sequence[str], source: str) -> Topology:
     """
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"{source}: not TOML: {error}") from None
     try:
         if document.get("version") != 1:
@@ -85,7 +89,9 @@ def read(text: str, hosts: Sequence[str], source: str) -> Topology:
         raise UsageError(f"{source}: {error}") from None
 
 
-def _read_level(table: dict[str, Any], hosts: Sequence[str]) -> Level:
+def _read_level(table: Any, hosts: Sequence[str]) -> Level:
+    if not isinstance(table, dict):
+        raise UsageError("a level is not a table")
     _refuse_unknown(table, ("name", "groups", "by", "gbytes_per_s", "latency_us"))
     name = table.get("name")
     if not isinstance(name, str) or not name:

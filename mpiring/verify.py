@@ -1,10 +1,11 @@
 """Data for checks, and the check: exact for every dtype and operation, in any order of reduction.
 
 Contributions differ in every rank and index. They are chosen so that no order of reduction rounds
-(small integers in floating point, powers of two for products), so a result is right or wrong, with
-no tolerance between. The expected values are reduced in the dtype itself: integers wrap as numpy's.
+(small integers in floating point, powers of two for products), so a result is right or wrong,
+without a tolerance. The expected values are reduced in the dtype itself: integers wrap as numpy's.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,23 +29,23 @@ class Case:
     def contribution(self, rank: int) -> Array:
         """Return what `rank` brings."""
         out = empty(self.count, self.dtype)
-        for start in range(0, self.count, _BLOCK):
-            out[start : start + _BLOCK] = self._block(rank, start)
+        for block in _blocks(slice(0, self.count)):
+            out[block] = self._block(rank, block)
         return out
 
-    def expected(self) -> Array:
-        """Return the result, reduced in rank order."""
-        out = empty(self.count, self.dtype)
+    def expected(self, part: slice) -> Array:
+        """Return a part of the result, reduced in rank order."""
+        out = empty(part.stop - part.start, self.dtype)
         combine = combine_for(self.op, self.dtype)
-        for start in range(0, self.count, _BLOCK):
-            block = out[start : start + _BLOCK]
-            block[:] = self._block(0, start)
+        for block in _blocks(part):
+            total = out[block.start - part.start : block.stop - part.start]
+            total[:] = self._block(0, block)
             for rank in range(1, self.size):
-                combine(block, self._block(rank, start), out=block)
+                combine(total, self._block(rank, block), out=total)
         return out
 
-    def _block(self, rank: int, start: int) -> Array:
-        index = np.arange(start, min(start + _BLOCK, self.count), dtype=np.uint64)
+    def _block(self, rank: int, block: slice) -> Array:
+        index = np.arange(block.start, block.stop, dtype=np.uint64)
         values: Array = self._values(rank, index, _mix(index, rank, self.seed)).astype(self.dtype)
         return values
 
@@ -82,6 +83,11 @@ class Case:
         sign = 1.0 - (bits & 2).astype(float)
         exponent = (bits & 1).astype(int) * (1 if rank % 2 else -1)
         return sign * 2.0**exponent if rank < 8 else sign
+
+
+def _blocks(part: slice) -> Iterator[slice]:
+    for start in range(part.start, part.stop, _BLOCK):
+        yield slice(start, min(start + _BLOCK, part.stop))
 
 
 def poison(recvbuf: Array, expected: Array) -> None:

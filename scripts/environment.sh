@@ -31,15 +31,18 @@ prepare() {
     [ "$MPIRING_MPI" = mpich ] || venv=$venv-$MPIRING_MPI
     venv=${MPIRING_VENV:-$venv}
 
-    # What the environment was made from. Another checkout, interpreter or setup.cfg makes it anew.
-    local wanted stamp=$venv/mpiring-$purpose
+    # What the environment was made from. Another checkout, interpreter or setup.cfg makes it anew;
+    # one that was made for `test` serves `run` as well.
+    local wanted
     wanted="$root $python $MPIRING_MPI $(cat "$root/setup.cfg" "$root/pyproject.toml" | cksum)"
-    if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+    if ! grep -qsxF "$wanted" "$venv/made-for-$purpose" "$venv/made-for-test"; then
         command -v "$python" >/dev/null || fail "needs Python 3.11 or newer; there is no $python"
         "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
             fail "needs Python 3.11 or newer; $python is $("$python" -c 'import platform; print(platform.python_version())') (set PYTHON=...)"
+        [ -w "$root" ] || fail "cannot write $root: clone mpiring into a folder of yours"
         mkdir -p "$venv" 2>/dev/null && [ -w "$venv" ] ||
             fail "cannot write $venv: set MPIRING_VENV to a folder of yours"
+        rm -f "$venv"/made-for-*
         printf '%s: preparing %s for %s (once)\n' "${0##*/}" "$venv" "$MPIRING_MPI" >&2
         "$python" -m venv "$venv" >"$venv/install.log" 2>&1 ||
             fail "$python cannot make a virtual environment (Debian: apt install python3-venv); see $venv/install.log"
@@ -50,7 +53,7 @@ prepare() {
         "$venv/bin/python" -m pip install --disable-pip-version-check "${installing[@]}" \
             --editable "$root${extras:+[$extras]}" >>"$venv/install.log" 2>&1 ||
             fail "pip could not install mpiring[$extras]; see $venv/install.log"
-        printf '%s' "$wanted" >"$stamp"
+        printf '%s\n' "$wanted" >"$venv/made-for-$purpose"
     fi
 
     export MPIRING_MPI PATH=$venv/bin:$PATH

@@ -8,8 +8,11 @@ number of ranks; scripts/test runs them at others, and counts.
 import os
 import sys
 import traceback
+from pathlib import Path
 
 import pytest
+
+HERE = Path(__file__).parent
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -18,15 +21,25 @@ def pytest_sessionstart(session):
         session.config.get_terminal_writer()._file = open(os.devnull, "w")  # noqa: SIM115
 
 
+def pytest_ignore_collect(collection_path, config):
+    for_mpi = (HERE / "mpi") in (collection_path, *collection_path.parents)
+    if for_mpi and not config.getoption("--only-mpi"):
+        return True
+    if not for_mpi and config.getoption("--only-mpi") and collection_path.is_file():
+        return True
+    return None
+
+
 def pytest_collection_modifyitems(config, items):
-    under_mpi = config.getoption("--only-mpi")
-    size = comm_world().size if under_mpi else 1
+    if not config.getoption("--only-mpi"):
+        return
+    size = comm_world().size
 
     def runs_here(item):
-        mark = item.get_closest_marker("mpi")
-        if mark is None or not under_mpi:
-            return (mark is None) == (not under_mpi)
-        return mark.kwargs.get("min_size", 1) <= size <= mark.kwargs.get("max_size", size)
+        marks = list(item.iter_markers("mpi"))  # the module's, and perhaps the test's own
+        assert marks, f"{item.nodeid} lies in tests/mpi and is not marked mpi"
+        bounds = {key: value for mark in reversed(marks) for key, value in mark.kwargs.items()}
+        return bounds.get("min_size", 1) <= size <= bounds.get("max_size", size)
 
     config.hook.pytest_deselected(items=[item for item in items if not runs_here(item)])
     items[:] = [item for item in items if runs_here(item)]
@@ -40,7 +53,7 @@ def pytest_runtest_call(item):
     failure = ""
     try:
         return (yield)
-    except Exception:
+    except (Exception, pytest.fail.Exception):  # the latter, of pytest.raises too, is none
         failure = traceback.format_exc()
         # Said at once: if the others wait for this rank, only the time limit will end them.
         print(f"rank {comm.rank} of {comm.size} failed in {item.nodeid}", file=sys.stderr)

@@ -3,6 +3,8 @@
 The tests run it under mpirun, to show that the command line finds each kind of fault.
 """
 
+import os
+import signal
 import sys
 import time
 
@@ -40,16 +42,33 @@ def return_the_input():
 
 
 def change_the_send_buffer():
-    from mpiring.executor import Plan
+    bench = sys.modules["mpiring.bench"]
+    init = bench.allreduce_init
 
-    run = Plan.__call__
+    class Changing:
+        """A plan that changes the send buffer when it has run."""
 
-    def run_and_change(self):
-        run(self)
-        if self.algorithm == "ring":
-            sys._getframe(1).f_locals["self"].sendbuf[0] += 1
+        def __init__(self, plan, sendbuf):
+            self.plan = plan
+            self.sendbuf = sendbuf
 
-    Plan.__call__ = run_and_change
+        def __call__(self):
+            self.plan()
+            self.sendbuf[0] += 1
+
+        def __getattr__(self, name):
+            return getattr(self.plan, name)
+
+    def init_changing(sendbuf, *arguments, algorithm, **options):
+        plan = init(sendbuf, *arguments, algorithm=algorithm, **options)
+        return Changing(plan, sendbuf) if algorithm == "ring" else plan
+
+    bench.allreduce_init = init_changing
+
+
+def change_the_send_buffer_and_skip_the_last_chunk():
+    change_the_send_buffer()
+    skip_the_last_chunk()
 
 
 def raise_on_rank_1():
@@ -61,6 +80,17 @@ def raise_on_rank_1():
         time.sleep(60)
 
     sys.modules["mpiring.bench"].poison = fail
+
+
+def interrupt_rank_1():
+    def interrupt(*arguments):
+        if MPI.COMM_WORLD.rank == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+
+    from mpi4py import MPI
+
+    sys.modules["mpiring.bench"].poison = interrupt
 
 
 def raise_everywhere():

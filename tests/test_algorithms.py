@@ -9,9 +9,9 @@ from oracle import bytes_sent
 from mpiring.algorithms import ALGORITHMS, Algorithm, _registry, find
 from mpiring.algorithms.ring import ring
 from mpiring.chunks import Split
-from mpiring.cost import traffic
+from mpiring.cost import scratch_length, traffic
 from mpiring.errors import UsageError
-from mpiring.schedule import Recv, Send, scratch_chunks
+from mpiring.schedule import Recv, Send
 from mpiring.simulate import ScheduleError, simulate
 from mpiring.topology import Level, Topology, flat
 
@@ -141,9 +141,9 @@ def test_ring_first_rounds_as_taught():
 
 
 def test_scratch_of_an_unsegmented_run():
-    assert scratch_chunks(ring(0, 8)) == 1
-    assert scratch_chunks(ALGORITHMS["reduce_scatter"].schedule(3, flat(8))) == 7
-    assert scratch_chunks(ALGORITHMS["naive"].schedule(3, flat(8))) == 7
+    assert scratch_length(ring(0, 8), Split(80, 8)) == 10
+    assert scratch_length(ALGORITHMS["reduce_scatter"].schedule(3, flat(8)), Split(80, 8)) == 70
+    assert scratch_length(ALGORITHMS["naive"].schedule(3, flat(8)), Split(80, 1)) == 560
 
 
 def skip_last(rounds):

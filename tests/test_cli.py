@@ -28,7 +28,7 @@ def rows(finished):
     return [
         (f[3], f"{f[0]} {f[1]}", f[-1])
         for f in map(str.split, lines)
-        if f[1:2] and f[1] in ("B", "KiB")
+        if f[1:2] and f[1] in ("B", "KiB", "MiB")
     ]
 
 
@@ -45,8 +45,10 @@ MISTAKES = [
     (4, ["--foo"], "No such option '--foo'"),
     (2, ["--op", "average"], "'average' is not one of"),
     (2, ["--dtype", "float99"], "unknown dtype 'float99'"),
-    (2, ["--dtype", "object"], "cannot reduce dtype object"),
-    (2, ["--dtype", "i4,f4"], "cannot reduce dtype"),
+    (2, ["--dtype", "object"], "dtype 'object' is neither bfloat16 nor one of numpy's numbers"),
+    (2, ["--dtype", "i4,f4"], "dtype 'i4,f4' is neither"),
+    (2, ["-v", "-q"], "-v and -q exclude each other"),
+    (2, ["--topology", "setup.cfg"], "setup.cfg: not TOML"),
     (2, ["--op", "band"], "band is not defined for float32"),
     (2, ["--repetitions", "0"], "0 is not in the range"),
     (2, ["--warmup", "-1"], "-1 is not in the range"),
@@ -106,9 +108,9 @@ def test_chosen_algorithms_and_native_in_the_registrys_order():
 
 
 def test_nothing_is_checked_where_that_was_asked():
-    finished = bench(2, "-s", "8", "-a", "ring", "--no-check")
+    finished = bench(2, "-s", "8", "--no-check")
     assert finished.status == 0
-    assert finished.stdout.count("not checked") == 2
+    assert finished.stdout.count("not checked") == 5
 
 
 def test_no_elements():
@@ -136,7 +138,7 @@ def test_more_ranks_than_cores_is_said_once_and_ends():
     assert finished.status == 0
     cores = len(os.sched_getaffinity(0))
     if cores < 8:
-        assert finished.stderr.count(f"WARNING: 8 ranks share {cores} cores") == 1
+        assert finished.stderr.count(f"8 ranks share {cores} core") == 1
     assert len(rows(finished)) == 10
 
 
@@ -222,11 +224,26 @@ def test_csv_holds_the_same_as_json(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["r.csv", "r.json"]
 
 
-def test_the_seed_decides_data_and_order_and_nothing_else(tmp_path):
-    for seed in ("1", "2"):
-        finished = bench(2, "-s", "1000", "--seed", seed)
-        assert finished.status == 0
-        assert len(rows(finished)) == 5
+def test_the_topology_is_on_record():
+    finished = bench(4, "-s", "8", "--format", "json", "--topology", "hostfiles/by-hostname.toml")
+    topology = check_document(finished.stdout, 4)["environment"]["topology"]
+    assert topology["source"] == "hostfiles/by-hostname.toml"
+    assert [level["groups"] for level in topology["levels"]] == [[[0, 1, 2, 3]]]
+    detected = json.loads(bench(2, "-s", "8", "--format", "json").stdout)["environment"]["topology"]
+    assert detected["source"] == "MPI"
+    assert detected["levels"][0]["groups"] == [[0, 1]]
+
+
+@pytest.mark.parametrize("file", ["two-nodes-4ranks", "two-nodes-dealt-4ranks"])
+def test_all_algorithms_on_two_nodes(file):
+    finished = bench(4, "-s", "4,1001KiB", "--topology", f"hostfiles/{file}.toml")
+    assert finished.status == 0
+    assert [row[2] for row in rows(finished)] == ["ok"] * 10
+
+
+def test_nested_levels():
+    finished = bench(8, "-s", "12", "--topology", "hostfiles/two-switches-8ranks.toml")
+    assert [row[2] for row in rows(finished)] == ["ok"] * 5
 
 
 def test_a_topology_file_is_used():
@@ -252,6 +269,7 @@ def test_a_topology_file_for_other_ranks_is_refused():
         ("add_twice", "are wrong"),
         ("return_the_input", "are wrong"),
         ("change_the_send_buffer", "the send buffer was changed"),
+        ("change_the_send_buffer_and_skip_the_last_chunk", "are wrong"),
     ],
 )
 def test_planted_faults_are_wrong_data(fault, said):
@@ -283,6 +301,28 @@ def test_an_exception_ends_the_job_with_one_traceback(fault, rank):
     assert finished.stderr.count("Traceback") == 1
     assert f"mpiring: error on rank {rank} of 3:" in finished.stderr
     assert "ValueError: planted" in finished.stderr
+
+
+def test_an_interrupt_on_one_rank_ends_the_job():
+    begin = time.monotonic()
+    finished = faulty(2, "interrupt_rank_1", "bench", "-s", "8")
+    assert time.monotonic() - begin < 10
+    assert finished.status != 0
+    assert "Traceback" not in finished.stderr
+
+
+def test_a_full_disk_is_one_error():
+    program = (
+        "import mpiring.report.files as files, errno, os\n"
+        "def write(path, result): raise OSError(errno.ENOSPC, 'No space left on device', path)\n"
+        "files.write = write\n"
+        "from mpiring.cli import main; main()\n"
+    )
+    command = [sys.executable, "-c", program, "bench", "-s", "8", "-o", "full.json"]
+    finished = run(mpirun(2, *command))
+    assert finished.status == 2
+    assert finished.stderr.count("mpiring: error: full.json: No space left on device") == 1
+    assert "Traceback" not in finished.stderr
 
 
 def test_a_rank_out_of_memory_ends_the_job():
@@ -369,7 +409,8 @@ def test_what_needs_no_mpi_imports_none(arguments):
     finished = run([sys.executable, "-c", program, *arguments])
     assert finished.status == (0 if arguments else 2)
     assert "Traceback" not in finished.stderr
-    assert re.search("mpiring|ring", finished.stdout + finished.stderr)
+    said = finished.stdout + finished.stderr
+    assert re.search(r"Usage: mpiring|mpiring \d|reduce_scatter +each rank", said)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["algorithms"]], ids=str)

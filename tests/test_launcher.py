@@ -11,6 +11,7 @@ OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "3"}
 def test_who_started_this():
     assert launched({}) is None
     assert launched(SLURM)[1:] == (2, 4)
+    assert launched({"SLURM_NTASKS": "4"})[1:] == (0, 4)  # in the shell of an allocation
     assert launched(SLURM | HYDRA)[1:] == (0, 4)
     assert launched(HYDRA | OPEN_MPI)[1:] == (1, 3)
     assert launched({"PMI_RANK": "x", "PMI_SIZE": "4"}) is None

@@ -1,6 +1,8 @@
 import pytest
 
-from mpiring.schedule import Meeting, Recv, Send, check_round, meetings, relabel, scratch_chunks
+from mpiring.chunks import Split
+from mpiring.cost import scratch_length
+from mpiring.schedule import Meeting, Recv, Send, check_round, meetings, relabel
 
 
 def test_relabel_maps_peers_and_widens_chunks():
@@ -22,8 +24,8 @@ def test_contributions_meet_in_rank_order_with_the_own_among_them():
 
 def test_scratch_is_that_of_the_neediest_round():
     rounds = [(Recv(1, 0, 2, reduce=True), Recv(2, 0, 2, reduce=True)), (Recv(1, 0, 9),)]
-    assert scratch_chunks(rounds) == 4
-    assert scratch_chunks([]) == 0
+    assert scratch_length(rounds, Split(18, 9)) == 8
+    assert scratch_length([], Split(18, 9)) == 0
 
 
 @pytest.mark.parametrize(
@@ -33,9 +35,17 @@ def test_scratch_is_that_of_the_neediest_round():
         (Recv(1, 0), Recv(2, 0)),
         (Recv(1, 0), Recv(2, 0, reduce=True)),
         (Recv(1, 0, 2, reduce=True), Recv(2, 1, 2, reduce=True)),
+        (Recv(1, 0, reduce=True), Recv(1, 0, reduce=True)),
         (Send(0, 0),),
     ],
-    ids=["send under receive", "receive twice", "both kinds", "part overlap", "itself"],
+    ids=[
+        "send under receive",
+        "receive twice",
+        "both kinds",
+        "part overlap",
+        "one peer twice",
+        "itself",
+    ],
 )
 def test_a_round_that_breaks_the_rule_is_refused(steps):
     with pytest.raises(ValueError, match=r"overlap|itself"):

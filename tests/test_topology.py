@@ -41,6 +41,8 @@ def test_levels_nest():
         ("", "version is None"),
         ("version = 2", "version is 2"),
         ("version = 1", "no \\[\\[level\\]\\] table"),
+        ("version = 1\nlevel = [3]", "a level is not a table"),
+        ("version = 1\nlevel = " + 5000 * "[" + 5000 * "]", "not TOML"),
         ("version = 1\nlevel = 3", "no \\[\\[level\\]\\] table"),
         (TWO + "speed = 1", "unknown key 'speed'"),
         ("version = 1\nnodes = 2\n" + TWO[12:], "unknown key 'nodes'"),

@@ -58,8 +58,8 @@ def _tree_remark(topology: Topology) -> str:
 ALGORITHMS = _registry(
     Algorithm(
         "naive",
-        "each rank takes every other rank's tensor and adds them up",
-        rounds="1",
+        "each rank takes every other rank's buffer and adds them up",
+        rounds="1, up to N-1 if long",
         bytes_sent="(N-1) n",
         schedule=lambda rank, topology: naive(rank, topology.size),
         chunks=lambda topology: 1,
@@ -102,7 +102,7 @@ ALGORITHMS = _registry(
 
 def find(name: str) -> Algorithm:
     """Return the algorithm called `name`, or raise UsageError with the nearest name."""
-    if name in ALGORITHMS:
+    if isinstance(name, str) and name in ALGORITHMS:
         return ALGORITHMS[name]
     near = get_close_matches(str(name), ALGORITHMS, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(ALGORITHMS)}"

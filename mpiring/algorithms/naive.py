@@ -1,13 +1,14 @@
-"""Naive: every rank takes the whole tensor of every other rank, and adds them up itself.
+"""Naive: every rank takes the whole buffer of every other rank, and adds them up itself.
 
-Rounds: 1, of N-1 messages each way. Bytes sent per rank: (N-1) n.
+Rounds: 1, of N-1 messages each way; up to N-1 of them for a long buffer, which the executor runs
+piece after piece to bound the scratch that N-1 buffers would need. Bytes sent per rank: (N-1) n.
 Cost with a single port: alpha + (N-1) n beta + (N-1) n gamma.
 
 Nothing is cut, so an operation that does not commute gets its operands whole and in rank order. All
 ranks add in rank order too: in the order of arrival they would differ in the last bit.
 
-One round rather than N-1: every message may start at once. The executor bounds the scratch that
-the N-1 tensors land in, by running a long buffer piece after piece.
+All messages of a round start at once: if the ranks instead took the buffers one after the other in
+rank order, all of them would wait for the same rank at a time.
 """
 
 from collections.abc import Iterator

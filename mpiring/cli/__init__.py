@@ -5,9 +5,11 @@ ranks leave with the same status. Nothing here imports MPI or numpy before a com
 that `--help` and `--version` are quick and work where no MPI is installed.
 """
 
+import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
@@ -33,27 +35,37 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its status. An unforeseen exception passes through."""
+    """Run the command line and leave with its status."""
     if not launcher.speaks():
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  until this process ends
+    status = 0
     try:
         status = cli.main(arguments, prog_name="mpiring", standalone_mode=False)
     except click.ClickException as error:
-        if _speaks():
-            error.show()
+        _refuse(error)
         status = error.exit_code
     except MpiringError as error:
-        if _speaks():
-            click.echo(f"mpiring: error: {error}", err=True)
+        _refuse(error)
         status = 2
     except click.Abort:
         status = 130
     sys.exit(status)
 
 
-def _speaks() -> bool:
-    """Whether this is the rank that speaks: by MPI once it runs, else by what the launcher says."""
+def _refuse(error: click.ClickException | MpiringError) -> None:
+    """Let rank 0 say what was wrong, and no rank leave before it did.
+
+    Some launchers end the job as soon as one rank leaves with an error. So MPI, which all ranks
+    finalise together on their way out, is initialised even where the mistake was found without it.
+    """
+    speaks = launcher.speaks()
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
-        return bool(mpi.COMM_WORLD.rank == 0)
-    return launcher.speaks()
+        speaks = mpi.COMM_WORLD.rank == 0
+    if speaks and isinstance(error, click.ClickException):
+        error.show()
+    elif speaks:
+        click.echo(f"mpiring: error: {error}", err=True)
+    if mpi is None and launcher.launched():
+        with suppress(ImportError, RuntimeError):
+            importlib.import_module("mpi4py.MPI")

@@ -1,6 +1,7 @@
 """`mpiring bench`: measure algorithms beside MPI_Allreduce."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +12,11 @@ from mpiring.reductions import UFUNC_NAMES
 from mpiring.units import format_size, parse_sizes
 
 if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from mpiring.bench import Config
     from mpiring.machine import Machine
+    from mpiring.results import Result
 
 DEFAULT_ALGORITHMS = "naive,reduce_scatter,tree,ring"
 
@@ -127,59 +132,79 @@ def bench(
     (bytes per rank / time), busbw (algbw x 2(N-1)/N), both in GB/s (10^9 B/s), and how many times
     as fast as MPI_Allreduce it was.
     """
-    from mpiring.cli.job import start
+    if verbose and quiet:
+        raise click.UsageError("-v and -q exclude each other.", ctx)
+    from mpiring.cli.job import job
 
-    comm = start()
-    from mpiring import machine
-    from mpiring.agreement import on_rank_zero
-    from mpiring.arrays import combine_for, dtype_named
-    from mpiring.bench import Config, check_memory, run, whole_elements
+    with job() as comm:
+        from mpiring.bench import Config
+
+        config = Config(algorithms, sizes, dtype, op, in_place, warmup, repetitions, check, seed)
+        result = _measure(comm, config, topology_file, output, form, verbose, quiet)
+    ctx.exit(1 if result.wrong else 0)
+
+
+def _measure(
+    comm: "MPI.Intracomm",
+    config: "Config",
+    topology_file: str | None,
+    output: str | None,
+    form: str,
+    verbose: bool,
+    quiet: bool,
+) -> "Result":
+    """Check everything that can be checked beforehand, then run, and report as it goes."""
+    from mpiring.agreement import on_rank_zero, together
+    from mpiring.bench import check_memory, run, whole_elements
     from mpiring.cli.job import read_topology
+    from mpiring.communicator import private
+    from mpiring.machine import environment, survey
     from mpiring.report.files import FORMATS, check_writable, write
     from mpiring.report.progress import progress
-    from mpiring.report.table import header, notes, points_table, render
+    from mpiring.report.table import PointsTable, header, notes
     from mpiring.results import Result
 
-    config = Config(algorithms, sizes, dtype, op, in_place, warmup, repetitions, check, seed)
-    seen = machine.look(comm)
-    topology = read_topology(comm, topology_file, seen.hosts)
-    combine_for(op, dtype_named(dtype))
-    rounded = whole_elements(sizes, dtype_named(dtype))
-    check_memory(config, seen)
+    detected = private(comm).topology
+    machine = survey(comm, detected.nodes)
+    topology = read_topology(comm, topology_file, machine.hosts)
+    rounded = together(comm, lambda: whole_elements(config))
+    check_memory(config, machine)
     if output:
         on_rank_zero(comm, lambda: check_writable(output))
 
     speaks = comm.rank == 0
-    result = Result(machine.environment(seen), config.document())
+    table = PointsTable(list(rounded), config.names) if speaks and form == "table" else None
+    result = Result(environment(machine, topology or detected), config.document())
+    if table:
+        click.echo(header(result))
     if speaks:
-        if form == "table":
-            click.echo(header(result))
-        _warn(seen, rounded)
+        _warn(machine, rounded)
     with progress(len(rounded), quiet or not speaks, verbose) as reporter:
         for points in run(comm, config, topology, reporter.doing):
-            reporter.done()
             result = result.with_points(points)
-            if output and speaks:
-                write(output, result)
+            if output:
+                on_rank_zero(comm, partial(write, output, result))
+            reporter.done()
+            if table:
+                with reporter.aside():
+                    click.echo(table.rows(points))
     result = result.complete()
-    if speaks:
-        if output:
-            write(output, result)
-        if form == "table":
-            click.echo(render(points_table(result.points)))
-            for note in notes(result.points):
-                click.echo(note)
-        else:
-            click.echo(FORMATS[form](result), nl=False)
-    ctx.exit(1 if result.wrong else 0)
+    if output:
+        on_rank_zero(comm, lambda: write(output, result))
+    if table:
+        for note in notes(result.points):
+            click.echo(note)
+    elif speaks:
+        click.echo(FORMATS[form](result), nl=False)
+    return result
 
 
-def _warn(seen: "Machine", rounded: dict[int, list[int]]) -> None:
+def _warn(machine: "Machine", rounded: dict[int, list[int]]) -> None:
     """Say on standard error what the reader of the numbers has to know."""
-    if seen.oversubscribed:
+    for host, ranks, cores in machine.crowded:
         click.echo(
-            f"mpiring: WARNING: {len(seen.hosts)} ranks share {sum(seen.cores)} cores:"
-            " they wait for each other's turn, so these times say little about the machine",
+            f"mpiring: WARNING: on {host} {ranks} ranks share {cores} core{'s'[: cores > 1]}: they"
+            " wait for each other's turn, so these times say little about the machine",
             err=True,
         )
     for nbytes, asked in rounded.items():

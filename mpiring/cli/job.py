@@ -2,12 +2,15 @@
 
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import sleep
-from types import TracebackType
 from typing import TYPE_CHECKING
 
+import click
+
 from mpiring import launcher
-from mpiring.errors import UsageError
+from mpiring.errors import MpiringError, UsageError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -15,11 +18,13 @@ if TYPE_CHECKING:
     from mpiring.topology import Topology
 
 
-def start() -> "MPI.Intracomm":
-    """Initialise MPI, and return the communicator of all ranks.
+@contextmanager
+def job() -> "Iterator[MPI.Intracomm]":
+    """Initialise MPI, and give the communicator of all ranks, for the length of a `with` block.
 
-    From here on an exception that nobody catches ends the whole job. Raises UsageError where MPI
-    cannot be loaded, or sees one rank where the launcher started several.
+    An exception that is not the user's ends the whole job, since the other ranks may wait for this
+    one. Raises UsageError where MPI cannot be loaded, or sees one rank where the launcher started
+    several.
     """
     try:
         from mpi4py import MPI
@@ -27,9 +32,14 @@ def start() -> "MPI.Intracomm":
         raise UsageError(f"MPI cannot be loaded: {error}") from None
     from mpiring.machine import mpi_library
 
-    launcher.check_world(MPI.COMM_WORLD.size, mpi_library())
-    sys.excepthook = _abort
-    return MPI.COMM_WORLD
+    world = MPI.COMM_WORLD
+    launcher.check_world(world.size, mpi_library())
+    try:
+        yield world
+    except (MpiringError, click.exceptions.Exit):
+        raise  # all ranks leave alike
+    except BaseException as error:
+        _abort(world, error)
 
 
 def read_topology(
@@ -51,15 +61,12 @@ def read_topology(
     return topology.read(on_rank_zero(comm, read), hosts, source=path)
 
 
-def _abort(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Say what happened and on which rank, and end all ranks: the others may wait for this one."""
-    from mpi4py import MPI
-
-    world = MPI.COMM_WORLD
+def _abort(world: "MPI.Intracomm", error: BaseException) -> None:
+    """Say what happened and on which rank, and end all ranks."""
     sleep(0.2 * min(world.rank, 5))  # where all fail alike, the lowest rank speaks for them
-    interrupted = issubclass(kind, KeyboardInterrupt)
-    if not interrupted:
+    interrupted = isinstance(error, KeyboardInterrupt)
+    if not interrupted and not isinstance(error, BrokenPipeError):  # whoever read this has left
         print(f"mpiring: error on rank {world.rank} of {world.size}:", file=sys.stderr)
-        traceback.print_exception(kind, error, trace)
+        traceback.print_exception(error)
     sys.stderr.flush()
     world.Abort(130 if interrupted else 1)

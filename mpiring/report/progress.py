@@ -1,7 +1,8 @@
 """How far a run is, on standard error: a bar on a terminal, a line now and then in a log."""
 
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import monotonic
 from typing import Protocol
 
@@ -20,6 +21,9 @@ class Reporter(Protocol):
     def done(self) -> None:
         """Count a step that is finished."""
 
+    def aside(self) -> AbstractContextManager[None]:
+        """Make room on the terminal for other output, for the length of a `with` block."""
+
 
 def progress(steps: int, quiet: bool, verbose: bool) -> AbstractContextManager[Reporter]:
     """Return what shows the progress of `steps` steps, for the length of a `with` block."""
@@ -37,6 +41,9 @@ class _Silent:
     def done(self) -> None:
         pass
 
+    def aside(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
 
 class _Lines:
     def __init__(self, steps: int, every_s: float) -> None:
@@ -53,6 +60,9 @@ class _Lines:
     def done(self) -> None:
         self.finished += 1
 
+    def aside(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
 
 class _Bar(AbstractContextManager["_Bar"]):
     def __init__(self, steps: int) -> None:
@@ -63,6 +73,8 @@ class _Bar(AbstractContextManager["_Bar"]):
             TextColumn("{task.description}"),
             console=Console(stderr=True),
             transient=True,
+            auto_refresh=False,  # a thread that draws would disturb what is measured
+            redirect_stdout=False,
         )
         self.task = self.bar.add_task("", total=steps)
 
@@ -74,7 +86,13 @@ class _Bar(AbstractContextManager["_Bar"]):
         self.bar.stop()
 
     def doing(self, text: str) -> None:
-        self.bar.update(self.task, description=text)
+        self.bar.update(self.task, description=text, refresh=True)
 
     def done(self) -> None:
-        self.bar.advance(self.task)
+        self.bar.update(self.task, advance=1, refresh=True)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        self.bar.stop()
+        yield
+        self.bar.start()

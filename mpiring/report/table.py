@@ -6,15 +6,17 @@ from rich import box
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
-from rich.text import Text
 
 from mpiring.results import Point, Result
 from mpiring.units import format_size
 
 
 def render(table: Table) -> str:
-    """Return the table as text, at its own width: a narrow terminal cuts nothing off."""
-    console = Console(highlight=False)
+    """Return the table as plain text, at its own width: a narrow terminal cuts nothing off.
+
+    Plain, since Open MPI gives ranks a terminal even where mpirun's output goes to a file.
+    """
+    console = Console(force_terminal=False, color_system=None, highlight=False)
     wide = console.options.update(width=10**4)
     console.width = Measurement.get(console, wide, table).maximum
     with console.capture() as lines:
@@ -29,8 +31,8 @@ def header(result: Result) -> str:
         [
             f"mpiring {at['mpiring']}",
             at["mpi_library"],
-            f"{_counted(at['ranks'], 'rank')} on {_counted(at['nodes'], 'node')}"
-            f" with {_counted(at['cores'], 'core')}",
+            f"{_counted(at['ranks'], 'rank')} on {_counted(len(at['nodes']), 'node')}"
+            f" with {_counted(sum(at['cores_per_node']), 'core')}",
             f"{config['dtype']} {config['op']}{' in place' if config['in_place'] else ''}",
         ]
     )
@@ -48,41 +50,61 @@ def notes(points: Sequence[Point]) -> Iterator[str]:
         yield f"{algorithm}{at}: {note}"
 
 
-def points_table(points: Sequence[Point]) -> Table:
-    """Return the table of a benchmark: a line for each point, a gap after each size."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("count", justify="right", no_wrap=True)
-    table.add_column("algorithm", no_wrap=True)
-    for header in ("time (us)", "min (us)", "algbw (GB/s)", "busbw (GB/s)", "vs native"):
-        table.add_column(header, justify="right", no_wrap=True)
-    table.add_column("check", no_wrap=True)
-    for point, following in zip(points, [*points[1:], None], strict=True):
-        table.add_row(
-            format_size(point.nbytes),
-            str(point.count),
-            point.algorithm,
-            _number(point.median_s, 1, 1e6),
-            _number(min(point.samples_s, default=None), 1, 1e6),
-            _number(point.algbw, 4),
-            _number(point.busbw, 4),
-            "-" if point.speedup_vs_native is None else f"{point.speedup_vs_native:.2f}x",
-            _check(point),
-            end_section=following is not None and following.nbytes != point.nbytes,
+class PointsTable:
+    """The table of a benchmark, whose rows are printed as the points come."""
+
+    def __init__(self, sizes: Sequence[int], algorithms: Sequence[str]) -> None:
+        self.widths = {
+            "size": max(len(format_size(nbytes)) for nbytes in sizes),
+            "count": len(str(max(sizes))),
+            "algorithm": max(map(len, algorithms)),
+            "time (us)": 11,
+            "min (us)": 11,
+            "algbw (GB/s)": 0,
+            "busbw (GB/s)": 0,
+            "vs native": 0,
+            "check": 0,
+        }
+        self.begun = False
+
+    def rows(self, points: Sequence[Point]) -> str:
+        """Return the lines of the points of one size; the first time with the header."""
+        table = Table(
+            box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=not self.begun
         )
-    return table
+        for name, width in self.widths.items():
+            left = name in ("algorithm", "check")
+            table.add_column(
+                name,
+                justify="left" if left else "right",
+                no_wrap=True,
+                min_width=max(width, len(name)),
+            )
+        for point in points:
+            table.add_row(
+                format_size(point.nbytes),
+                str(point.count),
+                point.algorithm,
+                _number(point.median_s, 1, 1e6),
+                _number(min(point.samples_s, default=None), 1, 1e6),
+                _number(point.algbw, 4),
+                _number(point.busbw, 4),
+                "-" if point.speedup_vs_native is None else f"{point.speedup_vs_native:.2f}x",
+                _check(point),
+            )
+        gap = "\n" if self.begun else ""
+        self.begun = True
+        return gap + render(table)
 
 
 def _number(value: float | None, digits: int, scale: float = 1) -> str:
     return "-" if value is None else f"{value * scale:.{digits}f}"
 
 
-def _check(point: Point) -> Text:
-    if point.check_ok is False:
-        return Text("WRONG", style="bold red")
+def _check(point: Point) -> str:
     if point.check_ok is None:
-        return Text("n/a" if point.note else "not checked")
-    return Text("ok")
+        return "not checked" if point.samples_s else "n/a"
+    return "ok" if point.check_ok else "WRONG"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -61,6 +61,54 @@ def test_a_topology_of_another_size(comm):
         request(algorithm="tree", topology=topology)
 
 
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"topology": "nodes.toml"}, "topology is of type str"),
+        ({"algorithm": ["ring"]}, r"unknown algorithm \['ring'\]"),
+        ({"op": "sum"}, "op is of type str"),
+    ],
+    ids=str,
+)
+def test_an_argument_of_the_wrong_type_on_one_rank(comm, wrong, message):
+    with pytest.raises(mpiring.MpiringError, match=message):
+        request(**(wrong if comm.rank == 1 else {}))
+
+
+@pytest.mark.mpi(min_size=2)
+def test_any_exception_on_one_rank_is_heard_on_all(comm, monkeypatch):
+    """Out of memory for the scratch, say: the others must not wait for it."""
+
+    def no_memory(*arguments):
+        raise MemoryError("planted")
+
+    if comm.rank == 1:
+        monkeypatch.setattr("mpiring.executor.empty", no_memory)
+        with pytest.raises(MemoryError, match="planted"):
+            request()
+    else:
+        with pytest.raises(mpiring.MpiringError, match="rank 1: MemoryError: planted"):
+            request()
+    monkeypatch.undo()
+    request()
+
+
+@pytest.mark.mpi(min_size=2)
+def test_native_is_not_mixed_in_place_and_not(comm):
+    buffer = np.ones(3)
+    sendbuf = MPI.IN_PLACE if comm.rank == 0 else np.ones(3)
+    with pytest.raises(Disagreement, match="in place is True on rank 0"):
+        mpiring.allreduce(sendbuf, buffer, algorithm="native")
+
+
+def test_ours_may_be_mixed_in_place_and_not(comm, scheduled):
+    recvbuf = np.full(9, comm.rank + 1.0)
+    sendbuf = MPI.IN_PLACE if comm.rank == 0 else recvbuf.copy()
+    mpiring.allreduce(sendbuf, recvbuf, algorithm=scheduled)
+    np.testing.assert_array_equal(recvbuf, sum(range(1, comm.size + 1)))
+
+
 def test_what_rank_zero_finds_holds_for_all(comm):
     assert on_rank_zero(comm, lambda: comm.rank + 5) == 5
 
@@ -70,3 +118,5 @@ def test_what_rank_zero_finds_holds_for_all(comm):
 
     with pytest.raises(UsageError, match="/there/is/no/such/file: No such file"):
         on_rank_zero(comm, missing)
+    with pytest.raises(ZeroDivisionError if comm.rank == 0 else mpiring.MpiringError):
+        on_rank_zero(comm, lambda: 1 / 0)

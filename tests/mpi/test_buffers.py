@@ -79,6 +79,12 @@ def test_memory_order_may_differ_between_ranks(comm, algorithm):
     np.testing.assert_array_equal(recvbuf, sum(parts))
 
 
+def test_a_subclass_counts_as_the_array_it_is(comm, algorithm):
+    matrix = np.zeros((2, 3)).view(np.matrix)
+    mpiring.allreduce(np.ones((2, 3)).view(np.matrix), matrix, algorithm=algorithm)
+    np.testing.assert_array_equal(np.asarray(matrix), comm.size)
+
+
 def overlapping(_):
     whole = np.zeros(10)
     return whole[:6], whole[4:]
@@ -91,10 +97,13 @@ def read_only(_):
 
 
 REFUSED = {
-    "a bare number": (lambda _: (3.0, np.zeros(1)), TypeError, "sendbuf is a float"),
-    "a number to receive": (lambda _: (np.zeros(1), 3.0), TypeError, "recvbuf is a float"),
-    "a list": (lambda _: ([1.0], np.zeros(1)), TypeError, "sendbuf is a list"),
-    "None": (lambda _: (np.zeros(1), None), TypeError, "recvbuf is a NoneType"),
+    "a bare number": (lambda _: (3.0, np.zeros(1)), TypeError, "sendbuf is of type float"),
+    "a number to receive": (lambda _: (np.zeros(1), 3.0), TypeError, "recvbuf is of type float"),
+    "a list": (lambda _: ([1.0], np.zeros(1)), TypeError, "sendbuf is of type list"),
+    "None": (lambda _: (np.zeros(1), None), TypeError, "recvbuf is of type NoneType"),
+    "None to send": (lambda _: (None, np.zeros(1)), TypeError, "sendbuf is of type NoneType"),
+    "a mask": (lambda _: (np.ma.masked_array([1.0], [True]), np.zeros(1)), TypeError, "masked"),
+    "a mask to receive": (lambda _: (np.zeros(1), np.ma.zeros(1)), TypeError, "masked"),
     "structured": (lambda _: (np.zeros(2, "i4,f4"),) * 2, TypeError, "cannot reduce dtype"),
     "objects": (lambda _: (np.zeros(2, object),) * 2, TypeError, "cannot reduce dtype"),
     "text": (lambda _: (np.zeros(2, "U3"),) * 2, TypeError, "cannot reduce dtype"),

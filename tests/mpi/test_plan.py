@@ -9,7 +9,7 @@ import pytest
 from mpi4py import MPI
 
 import mpiring
-from mpiring.executor import PAGE
+from mpiring.executor import _ABANDONED, PAGE
 
 pytestmark = pytest.mark.mpi
 
@@ -52,7 +52,21 @@ def test_a_plan_out_of_turn_is_refused(comm, algorithm):
     plan.free()
     plan.free()
     with pytest.raises(RuntimeError, match="freed"):
-        plan()
+        plan.start()
+
+
+def test_a_plan_dropped_while_started_keeps_its_buffers(comm, scheduled):
+    """MPI may still write to them; what arrives has to find its place."""
+    recvbuf = np.zeros(50000)
+    plan = mpiring.allreduce_init(np.ones(50000), recvbuf, algorithm=scheduled)
+    held = len(_ABANDONED)
+    plan.start()
+    del plan
+    gc.collect()
+    assert len(_ABANDONED) == held + 1
+    comm.Barrier()
+    mpiring.allreduce(np.ones(50000), recvbuf, algorithm=scheduled)
+    np.testing.assert_array_equal(recvbuf, comm.size)
 
 
 @pytest.mark.parametrize("in_place", [False, True])
@@ -105,11 +119,20 @@ def test_ten_thousand_calls_leak_nothing(comm, algorithm):
         for _ in range(number):
             mpiring.allreduce(sendbuf, recvbuf, algorithm=algorithm)
         gc.collect()
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    before = calls(2000)
-    after = calls(10000)
-    assert after - before < 2000  # KiB: a fifth of a byte per call and element
+    calls(2000)
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    calls(10000)
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident
+    assert resident * 1024 / 10000 < 50  # bytes per call; the least that a plan holds is kilobytes
+
+    tracemalloc.start()
+    calls(100)
+    before, _ = tracemalloc.get_traced_memory()
+    calls(1000)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (after - before) / 1000 < 10  # bytes per call that Python still holds
 
 
 @pytest.mark.mpi(min_size=2, max_size=3)

@@ -1,0 +1,58 @@
+"""Time how long it takes until something is on the screen, and to walk a long schedule."""
+
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from mpiring.algorithms.ring import ring
+
+BENCH = str(Path(__file__).parent / "bench")
+COMMANDS = {  # with the limit in seconds
+    "mpiring --help": (["mpiring", "--help"], 0.3),
+    "mpirun -n 4 mpiring bench --sizes 8": (
+        ["mpirun", "-n", "4", "mpiring", "bench", "--sizes", "8"],
+        3.0,
+    ),
+    "scripts/bench --help (once set up)": ([BENCH, "--help"], 1.0),
+}
+RANKS, WALK_LIMIT_S = 1024, 10.0
+
+
+def seconds(action):
+    """Return the median of three runs, after one to warm up."""
+    times = []
+    for _ in range(4):
+        begin = perf_counter()
+        action()
+        times.append(perf_counter() - begin)
+    return median(times[1:])
+
+
+def run(command):
+    """Run a command, whose output does not matter."""
+    subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+
+
+def walk():
+    """Make every step of every rank."""
+    for rank in range(RANKS):
+        for _ in ring(rank, RANKS):
+            pass
+
+
+def main():
+    """Print a line for each figure, and leave with 1 where a limit is missed."""
+    figures = [(name, seconds(lambda: run(c)), limit) for name, (c, limit) in COMMANDS.items()]  # noqa: B023
+    begin = perf_counter()
+    walk()
+    figures.append((f"the ring of all {RANKS} ranks", perf_counter() - begin, WALK_LIMIT_S))
+    print(f"{'what':36} {'seconds':>8} {'limit':>8}")
+    for name, figure, limit in figures:
+        print(f"{name:36} {figure:8.2f} {limit:8.2f}  {'PASS' if figure <= limit else 'FAIL'}")
+    sys.exit(any(figure > limit for _, figure, limit in figures))
+
+
+if __name__ == "__main__":
+    main()
