@@ -1,11 +1,12 @@
 """What the commands that run under MPI have in common: begin as a job, and end as one."""
 
+import os
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -61,12 +62,14 @@ def read_topology(
     return topology.read(on_rank_zero(comm, read), hosts, source=path)
 
 
-def _abort(world: "MPI.Intracomm", error: BaseException) -> None:
+def _abort(world: "MPI.Intracomm", error: BaseException) -> NoReturn:
     """Say what happened and on which rank, and end all ranks."""
-    sleep(0.2 * min(world.rank, 5))  # where all fail alike, the lowest rank speaks for them
+    sleep(min(world.rank, 4))  # where all fail alike, the lowest rank speaks for them
     interrupted = isinstance(error, KeyboardInterrupt)
     if not interrupted and not isinstance(error, BrokenPipeError):  # whoever read this has left
         print(f"mpiring: error on rank {world.rank} of {world.size}:", file=sys.stderr)
         traceback.print_exception(error)
     sys.stderr.flush()
-    world.Abort(130 if interrupted else 1)
+    status = 130 if interrupted else 1
+    world.Abort(status)
+    os._exit(status)  # some libraries' Abort returns before the launcher has killed this process
