@@ -1,15 +1,7 @@
-"""Measure: verify, warm up, agree on the repetitions, sample.
+"""Measure: at each size prepare and verify every algorithm, then sample them all in turn."""
 
-At each size every algorithm is prepared and verified first. Then they are sampled in turn, in an
-order shuffled for each repetition, so that a drift of the machine hits all alike. A sample begins
-after a barrier, on each rank by its own clock, and counts as its slowest rank.
-"""
-
-import gc
-import random
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from time import perf_counter
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,37 +9,34 @@ from mpi4py import MPI
 
 from mpiring import arrays
 from mpiring.algorithms import ALGORITHMS
-from mpiring.arrays import Array, DType
+from mpiring.arrays import Array
 from mpiring.chunks import Split
 from mpiring.collective import allreduce_init
 from mpiring.errors import MpiringError, UsageError
 from mpiring.executor import Plan
+from mpiring.limits import limit_calls, limit_s
 from mpiring.machine import Machine
+from mpiring.noise import Noise
 from mpiring.operations import PREDEFINED
-from mpiring.results import Point
-from mpiring.topology import Topology
+from mpiring.results import Point, with_native
+from mpiring.sampling import Call, Sampler, Samples, Sampling
+from mpiring.topology import Groups, Topology
 from mpiring.units import format_amount, format_size
-from mpiring.verify import Case, find_fault, poison
-
-# Where the user does not say: as many repetitions at each size as fit, within these bounds.
-TIME_PER_SIZE_S = 0.5
-REPETITIONS = (5, 100)
-WARMUP = (1, 10)
+from mpiring.verify import Case, Exactness, find_fault, poison
 
 
 @dataclass(frozen=True)
 class Config:
-    """What is measured. `warmup` and `repetitions` None: as many as fit into the time of a size."""
+    """What is measured, and how it is sampled."""
 
     algorithms: tuple[str, ...]
     sizes: tuple[int, ...]
     dtype: str = "float32"
     op: str = "sum"
     in_place: bool = False
-    warmup: int | None = None
-    repetitions: int | None = None
     check: bool = True
     seed: int = 0
+    sampling: Sampling = field(default_factory=Sampling)
 
     @property
     def names(self) -> list[str]:
@@ -75,8 +64,8 @@ def whole_elements(config: Config) -> dict[int, list[int]]:
 
 def check_memory(config: Config, machine: Machine) -> None:
     """Raise UsageError where the largest size does not fit, before anything runs."""
-    # Send, receive and expected values, and the scratch of each algorithm's plan.
-    per_rank = (3 + len(config.names)) * max(config.sizes)
+    # Send, receive and expected values, data that round, and the scratch of each plan.
+    per_rank = (4 + len(config.names)) * max(config.sizes)
     for ranks, available in zip(machine.nodes, machine.memory, strict=True):
         needed = per_rank * len(ranks)
         if needed > available:
@@ -87,88 +76,89 @@ def check_memory(config: Config, machine: Machine) -> None:
             )
 
 
-def run(
-    comm: MPI.Intracomm,
-    config: Config,
-    topology: Topology | None = None,
-    report: Callable[[str], None] = lambda text: None,
-) -> Iterator[tuple[Point, ...]]:
-    """Yield the points of each size, in the order of `config.sizes`. Collective.
-
-    `report` is told what goes on, in a few words.
-    """
-    dtype = arrays.dtype_named(config.dtype)
-    for nbytes in whole_elements(config):
-        yield _Measurement(comm, config, dtype, nbytes, topology, report).points()
-
-
-class _Measurement:
-    """All algorithms at one number of bytes, on one set of buffers."""
+class Bench:
+    """A benchmark on the ranks of one communicator. Making and running it is collective."""
 
     def __init__(
         self,
         comm: MPI.Intracomm,
         config: Config,
-        dtype: DType,
-        nbytes: int,
-        topology: Topology | None,
-        report: Callable[[str], None],
+        topology: Topology,
+        noise: Noise,
+        report: Callable[[str], None] = lambda text: None,
     ) -> None:
+        """`report` is told what goes on, in a few words."""
         self.comm = comm
         self.config = config
         self.topology = topology
-        self.report_to = report
-        self.case = Case(nbytes // dtype.itemsize, dtype, config.op, comm.size, config.seed)
-        self.sendbuf = self.case.contribution(comm.rank)
+        self.noise = noise
+        self.report = report
+        self.dtype = arrays.dtype_named(config.dtype)
+        self.sampler = Sampler(comm, config.sampling, config.seed, noise.tick_s)
+
+    def run(self, sizes: Iterator[int]) -> Iterator[tuple[Point, ...]]:
+        """Yield the points of each size, in bytes, whole elements each."""
+        for nbytes in sizes:
+            yield _Measurement(self, nbytes).points()
+
+
+class _Measurement:
+    """All algorithms at one number of bytes, on one set of buffers."""
+
+    def __init__(self, bench: Bench, nbytes: int) -> None:
+        self.bench = bench
+        self.comm = bench.comm
+        self.config = bench.config
+        self.case = Case(
+            nbytes // bench.dtype.itemsize,
+            bench.dtype,
+            bench.config.op,
+            bench.comm.size,
+            bench.config.seed,
+        )
+        self.sendbuf = self.case.contribution(self.comm.rank)
         self.recvbuf = self.sendbuf.copy()  # touches its pages, before anything is timed
-        self.expected = self.make_expected() if config.check else None
-        self.order = random.Random(f"{config.seed} {nbytes}")  # the same on all ranks
+
+    @property
+    def nodes(self) -> Groups:
+        """The ranks that share memory, by the topology in use."""
+        return self.bench.topology.nodes
+
+    def report(self, text: str) -> None:
+        self.bench.report(f"{format_size(self.sendbuf.nbytes)}: {text}")
 
     def points(self) -> tuple[Point, ...]:
         """Verify, sample, and return a point for each algorithm."""
-        names = self.config.names
-        points: dict[str, dict[str, Any]] = {name: {} for name in names}
+        points: dict[str, dict[str, Any]] = {name: {} for name in self.config.names}
         plans: dict[str, Plan] = {}
-        for name in names:
+        for name in points:
             try:
-                plan = self.prepare(name)
+                plans[name] = self.prepare(name)
             except MpiringError as error:
                 points[name]["note"] = f"n/a: {error}"
-                continue
-            points[name] |= self.describe(plan)
-            if self.expected is not None:
-                self.report(f"checking {name}")
-                fault = self.verify(plan)
-                points[name] |= {"check_ok": not fault}
-                if fault:
-                    points[name]["note"] = f"WRONG: {fault}"
-                    plan.free()
-                    continue
-            plans[name] = plan
-
+            else:
+                points[name] |= self.describe(plans[name])
+        if self.config.check:
+            for name, verified in self.verify(plans).items():
+                points[name] |= verified
+                if not verified["check_ok"]:
+                    plans.pop(name).free()
         for name, samples in self.sample(plans).items():
-            points[name]["samples_s"] = samples
+            points[name] |= samples
         for plan in plans.values():
             plan.free()
-        native = Point(**self.common("native"), **points["native"]).median_s
-        return tuple(
-            Point(**self.common(name), native_median_s=native, **points[name]) for name in names
-        )
-
-    def report(self, text: str) -> None:
-        self.report_to(f"{format_size(self.sendbuf.nbytes)}: {text}")
-
-    def common(self, name: str) -> dict[str, Any]:
-        """Return what is the same for all points of this size, and the name."""
-        return {
-            "algorithm": name,
+        common: dict[str, Any] = {
             "nbytes": self.sendbuf.nbytes,
             "count": self.case.count,
             "dtype": self.config.dtype,
             "op": self.config.op,
             "in_place": self.config.in_place,
             "ranks": self.comm.size,
+            "noise_floor_s": self.bench.noise.floor_s(self.config.sampling.sync),
         }
+        return with_native(
+            tuple(Point(algorithm=name, **common, **known) for name, known in points.items())
+        )
 
     def prepare(self, name: str) -> Plan:
         return allreduce_init(
@@ -177,27 +167,51 @@ class _Measurement:
             PREDEFINED[self.config.op],
             comm=self.comm,
             algorithm=name,
-            topology=self.topology,
+            topology=self.bench.topology,
         )
 
     def describe(self, plan: Plan) -> dict[str, Any]:
         """Return what the plan does: rounds and bytes of the busiest rank."""
-        if plan.traffic is None:
-            return {"note": plan.remark}
-        most = np.array([plan.traffic.rounds, plan.traffic.elements_sent])
-        self.comm.Allreduce(MPI.IN_PLACE, most, MPI.MAX)
-        rounds, elements = map(int, most)
-        nbytes = elements * self.case.dtype.itemsize
-        return {"note": plan.remark, "rounds": rounds, "bytes_sent_per_rank": nbytes}
+        known: dict[str, Any] = {"ran": plan.algorithm, "note": plan.remark}
+        if plan.traffic is not None:
+            most = np.array([plan.traffic.rounds, plan.traffic.elements_sent])
+            self.comm.Allreduce(MPI.IN_PLACE, most, MPI.MAX)
+            known["rounds"] = int(most[0])
+            known["bytes_sent_per_rank"] = int(most[1]) * self.case.dtype.itemsize
+        return known
 
-    def verify(self, plan: Plan) -> str:
+    def verify(self, plans: dict[str, Plan]) -> dict[str, dict[str, Any]]:
+        """Run each plan on data that are exact in any order, and on data that round."""
+        verified: dict[str, dict[str, Any]] = {}
+        expected = self.make_expected()
+        for name, plan in plans.items():
+            self.report(f"checking {name}")
+            fault = self.find_fault(plan, expected)
+            verified[name] = {"check_ok": not fault}
+            if fault:
+                verified[name]["note"] = f"WRONG: {fault}"
+        exactness = Exactness.of(self.case)
+        if exactness is None:
+            return verified
+        arrays.copy(self.sendbuf, exactness.contribution(self.comm.rank))
+        reference = exactness.reference(self.comm.allgather(exactness.probe(self.sendbuf)))
+        for name, plan in plans.items():
+            if verified[name]["check_ok"]:
+                self.reset()
+                plan()
+                bits = self.comm.allgather(arrays.fingerprint(self.recvbuf))
+                verified[name]["max_ulp"] = exactness.error(self.recvbuf, reference)
+                verified[name]["ranks_equal"] = len(set(bits)) == 1
+        arrays.copy(self.sendbuf, self.case.contribution(self.comm.rank))
+        return verified
+
+    def find_fault(self, plan: Plan, expected: Array) -> str:
         """Run once, and return what is wrong on the lowest rank where something is."""
-        assert self.expected is not None
         before = arrays.fingerprint(self.sendbuf)
-        poison(self.recvbuf, self.expected)
+        poison(self.recvbuf, expected)
         self.reset()
         plan()
-        fault = find_fault(self.recvbuf, self.expected)
+        fault = find_fault(self.recvbuf, expected)
         if arrays.fingerprint(self.sendbuf) != before:
             fault = fault or "the send buffer was changed"
             arrays.copy(self.sendbuf, self.case.contribution(self.comm.rank))  # others need it
@@ -219,43 +233,24 @@ class _Measurement:
         if self.config.in_place:
             arrays.copy(self.recvbuf, self.sendbuf)
 
-    def sample(self, plans: dict[str, Plan]) -> dict[str, tuple[float, ...]]:
-        """Return the samples of each plan, in seconds."""
-        if not plans:
+    def sample(self, plans: dict[str, Plan]) -> dict[str, dict[str, Any]]:
+        """Return what was sampled of each plan, beside the limit."""
+        limits = limit_calls(self.comm, self.nodes, self.sendbuf, self.recvbuf) if plans else {}
+        calls: dict[str, Call] = {**plans, **limits}
+        reset = self.reset if self.config.in_place else None
+        samples = self.bench.sampler.sample(calls, reset, self.report)
+        if not samples:
             return {}
-        once_s = sum(float(times[0]) for times in self.repeat(plans, 1).values())
-        warmup = _fitting(self.config.warmup, WARMUP, TIME_PER_SIZE_S / 5, once_s)
-        repetitions = _fitting(self.config.repetitions, REPETITIONS, TIME_PER_SIZE_S, once_s)
-        self.report(f"{repetitions} repetitions, after {warmup} to warm up")
-        self.repeat(plans, warmup)
-        return {name: tuple(map(float, t)) for name, t in self.repeat(plans, repetitions).items()}
-
-    def repeat(self, plans: dict[str, Plan], repetitions: int) -> dict[str, Any]:
-        """Run the plans in turn, and return the time of each run on its slowest rank."""
-        mine = {name: np.empty(repetitions) for name in plans}
-        order = list(plans)
-        gc.collect()
-        gc.disable()
-        try:
-            for repetition in range(repetitions):
-                self.order.shuffle(order)
-                for name in order:
-                    plan = plans[name]
-                    self.reset()
-                    self.comm.Barrier()
-                    begin = perf_counter()
-                    plan()
-                    mine[name][repetition] = perf_counter() - begin
-        finally:
-            gc.enable()
-        for times in mine.values():
-            self.comm.Allreduce(MPI.IN_PLACE, times, MPI.MAX)
-        return mine
+        limit = limit_s({n: float(np.median(samples[n].slowest)) for n in limits}, self.nodes)
+        return {name: _sampled(samples[name], limit) for name in plans}
 
 
-def _fitting(asked: int | None, bounds: tuple[int, int], budget_s: float, once_s: float) -> int:
-    """Return what was asked for, or as many as fit. The times are maxima, so all ranks agree."""
-    if asked is not None:
-        return asked
-    fewest, most = bounds
-    return max(fewest, min(most, int(budget_s / max(once_s, 1e-9))))
+def _sampled(samples: Samples, limit: float) -> dict[str, Any]:
+    means = samples.rank_means
+    return {
+        "samples_s": tuple(map(float, samples.slowest)),
+        "batch": samples.batch,
+        "rank_means_s": (float(means.mean()), float(means.min()), float(means.max())),
+        "slowest_rank": int(means.argmax()),
+        "limit_s": limit,
+    }

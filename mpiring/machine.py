@@ -3,9 +3,10 @@
 import os
 import platform
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from mpi4py import MPI
 
 import mpiring
+from mpiring.noise import Noise
 from mpiring.topology import Groups, Level, Topology
 
 THREAD_LEVELS = {
@@ -55,6 +57,8 @@ class Machine:
     """Cores that the ranks of each node may use, together."""
     memory: tuple[int, ...]
     """Bytes of memory available on each node."""
+    affinity: tuple[frozenset[int], ...] = ()
+    """Cores that each rank may use."""
 
     @property
     def crowded(self) -> list[tuple[str, int, int]]:
@@ -77,10 +81,11 @@ def survey(comm: MPI.Intracomm, nodes: Groups) -> Machine:
         nodes=nodes,
         cores=tuple(_union(affinities[rank] for rank in ranks) for ranks in nodes),
         memory=tuple(min(memory[rank] for rank in ranks) for ranks in nodes),
+        affinity=affinities,
     )
 
 
-def environment(machine: Machine, topology: Topology) -> dict[str, Any]:
+def environment(machine: Machine, topology: Topology, noise: Noise) -> dict[str, Any]:
     """Return what a result has to say about where it comes from."""
     return {
         "mpiring": mpiring.__version__,
@@ -95,8 +100,55 @@ def environment(machine: Machine, topology: Topology) -> dict[str, Any]:
         "oversubscribed": bool(machine.crowded),
         "hosts": list(machine.hosts),
         "topology": topology.document(),
+        "noise": asdict(noise),
+        "cpu_model": _cpu_model(),
+        "memory_bytes": _total_memory(),
+        "affinity": [_ranges(cores) for cores in machine.affinity],
+        "slurm": {
+            key: os.environ.get(variable)
+            for key, variable in {"job_id": "SLURM_JOB_ID", "nodes": "SLURM_JOB_NODELIST"}.items()
+        },
+        "command": sys.argv,
+        "variables": tuning_variables(os.environ),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+# What a user tunes an MPI library with. The launchers add variables of their own to some.
+_TUNING = ("OMPI_MCA_", "MPIR_CVAR_", "I_MPI_", "UCX_", "FI_")
+_INTERNAL = (
+    *("I_MPI_INFO_", "I_MPI_HYDRA_", "I_MPI_MPIRUN", "I_MPI_BIND_", "I_MPI_ROOT"),
+    *("OMPI_MCA_PREFIXES", "OMPI_MCA_initial_wdir", "OMPI_MCA_num_procs", "OMPI_MCA_cpu_type"),
+)
+
+
+def tuning_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what an environment tells MPI libraries, and nothing else of it."""
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if name.startswith(_TUNING) and not name.startswith(_INTERNAL)
+    }
+
+
+def _cpu_model() -> str:
+    names = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _total_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _ranges(cores: Iterable[int]) -> str:
+    """Write cores as Linux does: `0-3,8`."""
+    runs: list[list[int]] = []
+    for core in sorted(cores):
+        if runs and core == runs[-1][1] + 1:
+            runs[-1][1] = core
+        else:
+            runs.append([core, core])
+    return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in runs)
 
 
 def available_memory(system: Path = Path("/")) -> int:

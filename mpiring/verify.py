@@ -5,13 +5,13 @@ Contributions differ in every rank and index. They are chosen so that no order o
 without a tolerance. The expected values are reduced in the dtype itself: integers wrap as numpy's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mpiring.arrays import Array, DType, combine_for, empty, raw
+from mpiring.arrays import Array, DType, combine_for, empty, is_extension, raw
 
 _BLOCK = 1 << 16  # elements at a time, to stay in cache
 
@@ -83,6 +83,52 @@ class Case:
         sign = 1.0 - (bits & 2).astype(float)
         exponent = (bits & 1).astype(int) * (1 if rank % 2 else -1)
         return sign * 2.0**exponent if rank < 8 else sign
+
+
+@dataclass(frozen=True)
+class Exactness:
+    """How far results are from exact ones, for floating-point data that round."""
+
+    case: Case
+    PROBES = 1024
+
+    @classmethod
+    def of(cls, case: Case) -> "Exactness | None":
+        """Return it for sums and products of at least one number, of a dtype that rounds."""
+        rounds = case.dtype.kind in "fc" or is_extension(case.dtype)
+        return cls(case) if rounds and case.op in ("sum", "prod") and case.count else None
+
+    def contribution(self, rank: int) -> Array:
+        """Return what `rank` brings: numbers near 1: no sum cancels, no product runs off."""
+        out = empty(self.case.count, self.case.dtype)
+        for block in _blocks(slice(0, self.case.count)):
+            index = np.arange(block.start, block.stop, dtype=np.uint64)
+            bits = _mix(index, rank, self.case.seed + 1)
+            values = 0.75 + (bits >> np.uint64(11)) * 2.0**-54
+            out[block] = values * (1 + 0.5j) if self.case.dtype.kind == "c" else values
+        return out
+
+    def probe(self, array: Array) -> Array:
+        """Return some elements, from the first to the last, in extended precision."""
+        where = np.linspace(0, array.size - 1, min(array.size, self.PROBES)).astype(int)
+        wide: Array = array[where].astype(
+            np.clongdouble if array.dtype.kind == "c" else np.longdouble
+        )
+        return wide
+
+    def reference(self, probes: Sequence[Array]) -> Array:
+        """Return the result of higher precision where the probes of all ranks were taken."""
+        reduce = np.add.reduce if self.case.op == "sum" else np.multiply.reduce
+        exact: Array = reduce(np.array(probes), axis=0)
+        return exact
+
+    def error(self, result: Array, reference: Array) -> float:
+        """Return the largest error at the probes, in units of the last place of the result."""
+        off = np.abs(self.probe(result) - reference)
+        # 2^exponent is the power of two above the reference, and the mantissa begins just below it.
+        _, exponent = np.frexp(np.abs(reference))
+        unit = np.ldexp(1.0, exponent - _mantissa_bits(self.case.dtype))
+        return float(np.max(off / unit))
 
 
 def _blocks(part: slice) -> Iterator[slice]:

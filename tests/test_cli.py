@@ -19,7 +19,7 @@ FOUR = ["naive", "reduce_scatter", "tree", "ring", "native"]
 
 
 def bench(ranks, *arguments, **options):
-    return mpiring(ranks, "bench", "--repetitions", "5", "--warmup", "1", *arguments, **options)
+    return mpiring(ranks, "bench", "--repetitions", "6", "--warmup", "1", *arguments, **options)
 
 
 def rows(finished):
@@ -50,7 +50,15 @@ MISTAKES = [
     (2, ["-v", "-q"], "-v and -q exclude each other"),
     (2, ["--topology", "setup.cfg"], "setup.cfg: not TOML"),
     (2, ["--op", "band"], "band is not defined for float32"),
-    (2, ["--repetitions", "0"], "0 is not in the range"),
+    (2, ["--repetitions", "0"], "'0' is neither a number such as 50 nor a range"),
+    (2, ["--repetitions", "9:3"], "the first number is larger than the last"),
+    (2, ["--repetitions", "1:2:3"], "is neither a number"),
+    (2, ["--time-limit", "0"], "0.0 is not in the range x>0"),
+    (2, ["--batch", "3", "--in-place"], "--batch and --in-place exclude each other"),
+    (2, ["--sync", "clock"], "'clock' is not one of"),
+    (2, ["--thread-level", "double"], "'double' is not one of"),
+    (2, ["--resume", "/no/such.json"], "/no/such.json: No such file or directory"),
+    (2, ["--resume", "setup.cfg"], "setup.cfg: not JSON, or cut off"),
     (2, ["--warmup", "-1"], "-1 is not in the range"),
     (2, ["--seed", "x"], "'x' is not a valid integer"),
     (2, ["--format", "xml"], "'xml' is not one of"),
@@ -89,13 +97,13 @@ def test_the_table_says_what_was_measured():
         r" 2 ranks on 1 node with \d+ cores?, int16 max in place$",
         header,
     )
-    for column in ("size", "count", "time (us)", "algbw (GB/s)", "busbw (GB/s)", "vs native"):
+    for column in ("size", "count", "time (us)", "95 % interval", "algbw (GB/s)", "of limit"):
         assert column in columns
     assert [line.split()[3] for line in lines[:5]] == FOUR
     native = lines[4].split()
     assert native[:4] == ["1", "KiB", "512", "native"]
-    assert native[-2:] == ["1.00x", "ok"]
-    assert lines[5].startswith("tree: one node, so the phase between nodes is empty")
+    assert native[-2:] == ["1", "ok"]
+    assert "tree: one node, so the phase between nodes is empty" in finished.stdout
 
 
 def test_chosen_algorithms_and_native_in_the_registrys_order():
@@ -162,6 +170,18 @@ POINT = {
     "busbw_GBps": float,
     "speedup_vs_native": float,
     "check": dict,
+    "ran": str,
+    "ranks": int,
+    "batch": int,
+    "rank_mean_s": dict,
+    "speedup_interval95": list,
+    "verdict": str,
+    "limit_s": float,
+    "percent_of_limit": float,
+    "noise_floor_s": float,
+    "below_noise_floor": bool,
+    "noisy": bool,
+    "exactness": dict,
     "note": str,
     "rounds": (int, type(None)),
     "bytes_sent_per_rank": (int, type(None)),
@@ -183,7 +203,12 @@ def check_document(text, ranks, status="complete"):
         for key, kind in POINT.items():
             assert isinstance(point[key], kind), (key, point)
         samples, times = point["samples_s"], point["time_s"]
-        assert len(samples) == 5
+        assert len(samples) == 6
+        assert times["interval95"] == [min(samples), max(samples)]  # as it is with six
+        assert point["ran"] == point["algorithm"]
+        means = point["rank_mean_s"]
+        assert means["fastest"] <= means["mean"] <= means["slowest"] <= times["mean"] * 1.0001
+        assert 0 <= means["slowest_rank"] < ranks
         assert times["min"] == min(samples) <= times["median"] <= max(samples) == times["max"]
         assert times["min"] <= times["mean"] <= times["max"]
         assert point["algbw_GBps"] == pytest.approx(point["nbytes"] / times["median"] / 1e9)
@@ -205,6 +230,9 @@ def test_json_on_standard_output_parses(extra):
     assert (by_name["naive"]["rounds"], by_name["naive"]["bytes_sent_per_rank"]) == (1, 2000)
     assert by_name["native"]["rounds"] is None
     assert by_name["native"]["speedup_vs_native"] == 1
+    assert by_name["native"]["verdict"] == "tie"
+    assert all(point["exactness"]["ranks_equal"] for point in by_name.values())
+    assert all(0 <= point["exactness"]["max_ulp"] <= 3 for point in by_name.values())
     assert document["config"]["sizes"] == [8, 1000]
     assert ("checking ring" in finished.stderr) == (extra == ["-v"])
 
@@ -220,7 +248,7 @@ def test_csv_holds_the_same_as_json(tmp_path):
         assert int(row["nbytes"]) == point["nbytes"]
         assert row["check"] == "ok"
         assert float(row["min_s"]) <= float(row["median_s"]) <= float(row["max_s"])
-        assert row["repetitions"] == "5"
+        assert row["repetitions"] == "6"
     assert sorted(os.listdir(tmp_path)) == ["r.csv", "r.json"]
 
 
@@ -244,6 +272,91 @@ def test_all_algorithms_on_two_nodes(file):
 def test_nested_levels():
     finished = bench(8, "-s", "12", "--topology", "hostfiles/two-switches-8ranks.toml")
     assert [row[2] for row in rows(finished)] == ["ok"] * 5
+
+
+def test_osus_columns():
+    finished = bench(2, "-s", "8,1KiB", "-a", "ring", "--format", "osu")
+    lines = finished.stdout.splitlines()
+    assert [line for line in lines if line.startswith("# MPI")] == [
+        "# MPI Allreduce Latency Test: ring",
+        "# MPI Allreduce Latency Test: native",
+    ]
+    assert re.fullmatch(
+        r"# Size +Avg Latency\(us\) +Min Latency\(us\) +Max Latency\(us\) +Iterations", lines[1]
+    )
+    for line, size in zip(lines[2:4], ("8", "1024"), strict=True):
+        fields = line.split()
+        assert (fields[0], int(fields[4]) % 6) == (size, 0)
+        assert float(fields[2]) <= float(fields[1]) <= float(fields[3])
+
+
+def test_nccls_columns():
+    for in_place in ([], ["--in-place"]):
+        finished = bench(2, "-s", "8,1KiB", "-a", "ring", "--format", "nccl", *in_place)
+        rows_ = [line.split() for line in finished.stdout.splitlines() if line[0] != "#"]
+        assert [row[:5] for row in rows_[:2]] == [
+            ["8", "2", "float", "sum", "-1"],
+            ["1024", "256", "float", "sum", "-1"],
+        ]
+        for row in rows_:
+            measured, nothing = (row[9:], row[5:9]) if in_place else (row[5:9], row[9:])
+            assert nothing == ["N/A"] * 4
+            assert measured[3] == "0"
+            assert float(measured[0]) > 0
+
+
+@pytest.mark.parametrize("level", ["single", "serialized", "multiple"])
+def test_the_thread_level_is_asked_for_and_on_record(level):
+    finished = bench(2, "-s", "8", "-a", "ring", "--thread-level", level, "--format", "json")
+    document = check_document(finished.stdout, 2)
+    levels = ["single", "funneled", "serialized", "multiple"]
+    assert levels.index(document["environment"]["thread_level"]) >= levels.index(level)
+    assert (document["environment"]["thread_level"] == level) or level != "multiple"
+
+
+@pytest.mark.parametrize("options", [["--sync", "window"], ["--cold"]], ids=str)
+def test_other_ways_of_sampling(options):
+    finished = bench(2, "-s", "8,64KiB", "-a", "ring", "--format", "json", *options)
+    document = check_document(finished.stdout, 2)
+    assert document["config"]["sampling"]["sync"] == (
+        "window" if "window" in options else "barrier"
+    )
+    assert document["config"]["sampling"]["cold"] == ("--cold" in options)
+
+
+def test_what_ran_is_on_record_and_nothing_else_of_the_environment():
+    finished = bench(
+        2, "-s", "8", "--format", "json", MPIR_CVAR_CH4_XPMEM_ENABLE="1", SECRET_TOKEN="hidden"
+    )
+    environment = check_document(finished.stdout, 2)["environment"]
+    assert environment["variables"]["MPIR_CVAR_CH4_XPMEM_ENABLE"] == "1"
+    assert "hidden" not in finished.stdout
+    assert environment["command"][-1] == "json"
+    assert len(environment["affinity"]) == len(environment["hosts"]) == 2
+    assert environment["memory_bytes"] > 1 << 28
+    assert environment["noise"]["tick_s"] > 0
+
+
+def test_an_interrupted_run_is_resumed(tmp_path):
+    whole, part = tmp_path / "whole.json", tmp_path / "part.json"
+    assert bench(2, "-s", "8,64,512", "-a", "ring", "-o", whole).status == 0
+    document = json.loads(whole.read_text())
+    document["status"] = "interrupted"
+    document["points"] = document["points"][:3]  # the second size has lost native
+    part.write_text(json.dumps(document))
+    kept = document["points"][0]["samples_s"]
+    finished = bench(2, "-s", "8,64,512", "-a", "ring", "--resume", part)
+    assert finished.status == 0, finished.stderr
+    again = check_document(part.read_text(), 2)
+    assert [(p["algorithm"], p["nbytes"]) for p in again["points"]] == [
+        (name, nbytes) for nbytes in (8, 64, 512) for name in ("ring", "native")
+    ]
+    assert again["points"][0]["samples_s"] == kept
+    assert len(rows(finished)) == 6
+
+    finished = bench(3, "-s", "8", "-a", "ring", "--resume", part)
+    assert finished.status == 2
+    assert "part.json: its ranks is 2, that of this run is 3" in finished.stderr
 
 
 def test_a_topology_file_is_used():
@@ -288,7 +401,8 @@ def test_wrong_data_stand_in_the_json_document_without_times():
     ring = next(point for point in points if point["algorithm"] == "ring")
     assert ring["check"] == {"ok": False}
     assert ring["samples_s"] == []
-    assert ring["time_s"] == {"median": None, "mean": None, "min": None, "max": None}
+    assert set(ring["time_s"].values()) == {None}
+    assert ring["verdict"] == "unknown"
     assert ring["speedup_vs_native"] is None
 
 

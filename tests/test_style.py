@@ -14,12 +14,16 @@ LAYERS = [
     ["__main__"],
     ["cli"],
     ["report"],
+    ["compare"],
     ["bench"],
-    ["results", "verify"],
+    ["results", "verify", "limits", "sampling"],
     ["collective"],
     ["native"],
     ["executor", "communicator", "agreement", "operations"],
     ["machine"],
+    ["noise"],
+    ["clock"],
+    ["stats"],
     ["arrays", "simulate", "cost"],
     ["algorithms"],
     ["topology", "schedule", "launcher"],
@@ -27,7 +31,7 @@ LAYERS = [
     ["errors"],
 ]
 NEEDS_MPI = {"bench", "collective", "native", "executor", "communicator", "agreement"}
-NEEDS_MPI |= {"operations", "machine"}
+NEEDS_MPI |= {"operations", "machine", "noise", "clock", "limits", "sampling"}
 
 
 @pytest.mark.parametrize(

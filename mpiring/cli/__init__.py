@@ -1,6 +1,7 @@
 """The command line: one file per command, and what holds for all of them.
 
-Exit status: 0 fine, 1 wrong data or a failure, 2 a mistake in the request. Rank 0 speaks, and all
+Exit status: 0 fine, 1 wrong data or a failure, 2 a mistake in the request, 3 slower than `compare
+--fail-below` allows. Rank 0 speaks, and all
 ranks leave with the same status. Nothing here imports MPI or numpy before a command needs it, so
 that `--help` and `--version` are quick and work where no MPI is installed.
 """
@@ -16,12 +17,14 @@ import click
 from mpiring import __version__, launcher
 from mpiring.cli.algorithms import algorithms
 from mpiring.cli.bench import bench
+from mpiring.cli.compare import compare
+from mpiring.cli.plot import plot
 from mpiring.errors import MpiringError
 
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    commands=[bench, algorithms],
+    commands=[bench, algorithms, compare, plot],
 )
 @click.version_option(__version__, message="mpiring %(version)s")
 def cli() -> None:
@@ -30,6 +33,8 @@ def cli() -> None:
     \b
     mpirun -n 4 mpiring bench                     the four basic algorithms and MPI_Allreduce
     mpirun -n 4 mpiring bench -a ring -s 1MiB     one algorithm at one size
+    mpiring compare before.json after.json        two results, point by point
+    mpiring plot results.json -o picture.png      time and bandwidth over size
     mpiring algorithms                            what there is to choose from
     """
 

@@ -38,6 +38,16 @@ def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Param
     return callback
 
 
+def _read_repetitions(text: str) -> tuple[int, int]:
+    bounds = text.split(":")
+    if not 1 <= len(bounds) <= 2 or not all(b.isdecimal() and int(b) > 0 for b in bounds):
+        raise UsageError(f"{text!r} is neither a number such as 50 nor a range such as 6:1000")
+    fewest, most = int(bounds[0]), int(bounds[-1])
+    if fewest > most:
+        raise UsageError(f"{text!r}: the first number is larger than the last")
+    return fewest, most
+
+
 @click.command()
 @click.option(
     "-a",
@@ -76,12 +86,43 @@ def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Param
     help="TOML file of levels; by default MPI's nodes.",
 )
 @click.option(
-    "--warmup", type=click.IntRange(min=0), help="Runs before timing.  [default: 1 to 10, as fit]"
+    "--repetitions",
+    metavar="MIN:MAX",
+    callback=_parsed(_read_repetitions),
+    default="6:1000",
+    show_default=True,
+    help="Samples per point: until the 95 % interval of each median is within 3 %. Or a number.",
 )
 @click.option(
-    "--repetitions",
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    default=0.5,
+    show_default=True,
+    help="Sample no longer at one size, once there are MIN repetitions.",
+)
+@click.option(
+    "--warmup",
+    type=click.IntRange(min=0),
+    help="Runs before timing.  [default: 10 or 10 %, within a fifth of the time limit]",
+)
+@click.option(
+    "--sync",
+    type=click.Choice(("barrier", "window")),
+    default="barrier",
+    show_default=True,
+    help="How ranks begin together: when a barrier lets them go, or at an instant on one clock.",
+)
+@click.option(
+    "--batch",
     type=click.IntRange(min=1),
-    help="Samples per point.  [default: 5 to 100, as fit]",
+    help="Calls in a row that one sample is the mean of.  [default: as many as the clock needs]",
+)
+@click.option("--cold", is_flag=True, help="Empty the caches before each sample.")
+@click.option(
+    "--thread-level",
+    type=click.Choice(("single", "funneled", "serialized", "multiple")),
+    help="What MPI is initialised with; some libraries pick other algorithms.  [default: multiple]",
 )
 @click.option(
     "--check/--no-check",
@@ -93,19 +134,22 @@ def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Param
     "-o", "--output", metavar="FILE", help="Write results as they come, to .json or .csv."
 )
 @click.option(
+    "--resume",
+    metavar="FILE",
+    help="Measure what this result file lacks, and write it there, or to -o.",
+)
+@click.option(
     "--format",
     "form",
-    type=click.Choice(("table", "csv", "json")),
+    type=click.Choice(("table", "csv", "json", "osu", "nccl")),
     default="table",
     show_default=True,
-    help="What standard output gets.",
+    help="What standard output gets; osu and nccl are the columns of those benchmarks.",
 )
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For data and order."
 )
-@click.option(
-    "-v", "--verbose", is_flag=True, help="Say on standard error what is done at each size."
-)
+@click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is done.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
 @click.pass_context
 def bench(
@@ -116,10 +160,16 @@ def bench(
     op: str,
     in_place: bool,
     topology_file: str | None,
+    repetitions: tuple[int, int],
+    time_limit: float,
     warmup: int | None,
-    repetitions: int | None,
+    sync: str,
+    batch: int | None,
+    cold: bool,
+    thread_level: str | None,
     check: bool,
     output: str | None,
+    resume: str | None,
     form: str,
     seed: int,
     verbose: bool,
@@ -128,19 +178,25 @@ def bench(
     """Measure allreduce algorithms beside MPI_Allreduce, in one run.
 
     Start it on several ranks: mpirun -n 4 mpiring bench. Each algorithm is verified at each size
-    before it is timed. A sample is the time of the slowest rank; the table gives the median, algbw
-    (bytes per rank / time), busbw (algbw x 2(N-1)/N), both in GB/s (10^9 B/s), and how many times
-    as fast as MPI_Allreduce it was.
+    before it is timed. A sample is the time of the slowest rank. The table gives the median and the
+    interval that holds it with 95 % confidence; algbw (bytes per rank / time) and busbw (algbw x
+    2(N-1)/N) in GB/s (10^9 B/s); how close that is to what the machine can move at best; how many
+    times as fast as MPI_Allreduce, and whether that is more than chance and 5 %.
     """
     if verbose and quiet:
         raise click.UsageError("-v and -q exclude each other.", ctx)
+    if in_place and batch and batch > 1:
+        raise click.UsageError("--batch and --in-place exclude each other.", ctx)
     from mpiring.cli.job import job
 
-    with job() as comm:
+    with job(thread_level) as comm:
         from mpiring.bench import Config
+        from mpiring.sampling import Sampling
 
-        config = Config(algorithms, sizes, dtype, op, in_place, warmup, repetitions, check, seed)
-        result = _measure(comm, config, topology_file, output, form, verbose, quiet)
+        sampling = Sampling(*repetitions, warmup, time_limit, sync, cold, batch)
+        config = Config(algorithms, sizes, dtype, op, in_place, check, seed, sampling)
+        output = output or resume
+        result = _measure(comm, config, topology_file, output, resume, form, verbose, quiet)
     ctx.exit(1 if result.wrong else 0)
 
 
@@ -149,38 +205,48 @@ def _measure(
     config: "Config",
     topology_file: str | None,
     output: str | None,
+    resume: str | None,
     form: str,
     verbose: bool,
     quiet: bool,
 ) -> "Result":
     """Check everything that can be checked beforehand, then run, and report as it goes."""
     from mpiring.agreement import on_rank_zero, together
-    from mpiring.bench import check_memory, run, whole_elements
+    from mpiring.bench import Bench, check_memory, whole_elements
     from mpiring.cli.job import read_topology
     from mpiring.communicator import private
     from mpiring.machine import environment, survey
-    from mpiring.report.files import FORMATS, check_writable, write
+    from mpiring.noise import measure_noise
+    from mpiring.report.files import check_writable, read, write
+    from mpiring.report.formats import FORMATS
     from mpiring.report.progress import progress
     from mpiring.report.table import PointsTable, header, notes
     from mpiring.results import Result
 
     detected = private(comm).topology
     machine = survey(comm, detected.nodes)
-    topology = read_topology(comm, topology_file, machine.hosts)
+    topology = read_topology(comm, topology_file, machine.hosts) or detected
     rounded = together(comm, lambda: whole_elements(config))
     check_memory(config, machine)
+    noise = measure_noise(comm)
+    result = Result(environment(machine, topology, noise), config.document())
+    if resume:
+        earlier = on_rank_zero(comm, lambda: read(resume))
+        result = result.resume(earlier, resume, list(rounded), config.names)
     if output:
         on_rank_zero(comm, lambda: check_writable(output))
+    sizes = [nbytes for nbytes in rounded if not result.has(nbytes, config.names)]
 
     speaks = comm.rank == 0
     table = PointsTable(list(rounded), config.names) if speaks and form == "table" else None
-    result = Result(environment(machine, topology or detected), config.document())
     if table:
         click.echo(header(result))
+        if result.points:
+            click.echo(table.rows(result.points))
     if speaks:
         _warn(machine, rounded)
-    with progress(len(rounded), quiet or not speaks, verbose) as reporter:
-        for points in run(comm, config, topology, reporter.doing):
+    with progress(len(sizes), quiet or not speaks, verbose) as reporter:
+        for points in Bench(comm, config, topology, noise, reporter.doing).run(iter(sizes)):
             result = result.with_points(points)
             if output:
                 on_rank_zero(comm, partial(write, output, result))

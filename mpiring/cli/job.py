@@ -20,14 +20,20 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def job() -> "Iterator[MPI.Intracomm]":
+def job(thread_level: str | None = None) -> "Iterator[MPI.Intracomm]":
     """Initialise MPI, and give the communicator of all ranks, for the length of a `with` block.
+
+    `thread_level` is what is asked of MPI, by default what mpi4py asks: multiple.
 
     An exception that is not the user's ends the whole job, since the other ranks may wait for this
     one. Raises UsageError where MPI cannot be loaded, or sees one rank where the launcher started
     several.
     """
     try:
+        import mpi4py
+
+        if thread_level:
+            mpi4py.rc.thread_level = thread_level
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise UsageError(f"MPI cannot be loaded: {error}") from None

@@ -1,22 +1,16 @@
 """Result files: written as the run goes, whole at any instant."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from mpiring.errors import UsageError
-from mpiring.report.csv import to_csv
-from mpiring.results import Result
-
-FORMATS: dict[str, Callable[[Result], str]] = {
-    "json": Result.to_json,
-    "csv": lambda result: to_csv(result.points),
-}
+from mpiring.report.formats import FORMATS
+from mpiring.results import Result, parse
 
 
 def check_writable(path: str) -> None:
     """Raise UsageError for an ending that names no format, and where no file can be written."""
-    if _format(path) not in FORMATS:
+    if _format(path) not in ("json", "csv"):
         raise UsageError(f"{path}: the ending has to be .json or .csv")
     if os.path.isdir(path):
         raise UsageError(f"{path}: is a directory")
@@ -36,6 +30,16 @@ def write(path: str, result: Result) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(partial, Path(path).resolve())
+
+
+def read(path: str) -> Result:
+    """Return the result in a JSON file. Raises UsageError where there is none that can be read."""
+    try:
+        return parse(Path(path).read_text(encoding="utf-8"), path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: not a text file") from None
 
 
 def _format(path: str) -> str:

@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from mpiring.results import Point, Result
+from mpiring.compare import Compared
+from mpiring.results import NOISY_CV, Point, Result
 from mpiring.units import format_size
 
 
@@ -42,63 +43,121 @@ def notes(points: Sequence[Point]) -> Iterator[str]:
     """Yield a line for each remark, with the sizes it holds for."""
     sizes: dict[tuple[str, str], list[str]] = {}
     for point in points:
-        if point.note:
-            sizes.setdefault((point.algorithm, point.note), []).append(format_size(point.nbytes))
+        for note in _remarks(point):
+            sizes.setdefault((point.algorithm, note), []).append(format_size(point.nbytes))
     everywhere = len({point.nbytes for point in points})
     for (algorithm, note), where in sizes.items():
         at = "" if len(where) == everywhere else f" at {', '.join(where)}"
         yield f"{algorithm}{at}: {note}"
 
 
+def _remarks(point: Point) -> Iterator[str]:
+    if point.note:
+        yield point.note
+    if point.below_noise_floor:
+        yield f"below the noise floor of {point.noise_floor_s * 1e6:.1f} us"
+    if point.noisy:
+        yield f"noisy: the samples spread by more than {NOISY_CV:.0%} of their mean"
+    if point.ranks_equal is False:
+        yield "the ranks' results differ in their bits"
+
+
 class PointsTable:
     """The table of a benchmark, whose rows are printed as the points come."""
 
     def __init__(self, sizes: Sequence[int], algorithms: Sequence[str]) -> None:
+        # Wide enough for what will come, so that the rows of all sizes stand in line.
         self.widths = {
             "size": max(len(format_size(nbytes)) for nbytes in sizes),
             "count": len(str(max(sizes))),
             "algorithm": max(map(len, algorithms)),
-            "time (us)": 11,
-            "min (us)": 11,
+            "time (us)": 10,
+            "95 % interval": 19,
             "algbw (GB/s)": 0,
             "busbw (GB/s)": 0,
-            "vs native": 0,
+            "of limit": 0,
+            "vs native": 13,
             "check": 0,
         }
         self.begun = False
 
     def rows(self, points: Sequence[Point]) -> str:
-        """Return the lines of the points of one size; the first time with the header."""
+        """Return the lines of the points; the first time with the header."""
         table = Table(
             box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=not self.begun
         )
         for name, width in self.widths.items():
-            left = name in ("algorithm", "check")
             table.add_column(
                 name,
-                justify="left" if left else "right",
+                justify="left" if name in ("algorithm", "vs native", "check") else "right",
                 no_wrap=True,
                 min_width=max(width, len(name)),
             )
-        for point in points:
+        for point, following in zip(points, [*points[1:], None], strict=True):
             table.add_row(
                 format_size(point.nbytes),
                 str(point.count),
                 point.algorithm,
                 _number(point.median_s, 1, 1e6),
-                _number(min(point.samples_s, default=None), 1, 1e6),
+                _interval(point),
                 _number(point.algbw, 4),
                 _number(point.busbw, 4),
-                "-" if point.speedup_vs_native is None else f"{point.speedup_vs_native:.2f}x",
+                "-" if point.percent_of_limit is None else f"{point.percent_of_limit:.0f} %",
+                _speedup(point),
                 _check(point),
+                end_section=following is not None and following.nbytes != point.nbytes,
             )
         gap = "\n" if self.begun else ""
         self.begun = True
         return gap + render(table)
 
 
+def compared_table(compared: Sequence[Compared]) -> Table:
+    """Return the table of a comparison: a line for each point, a gap after each size."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for header in (
+        "size",
+        "algorithm",
+        "old (us)",
+        "new (us)",
+        "speed-up",
+        "95 % interval",
+        "verdict",
+    ):
+        left = header in ("algorithm", "verdict")
+        table.add_column(header, justify="left" if left else "right", no_wrap=True)
+    for one, following in zip(compared, [*compared[1:], None], strict=True):
+        low, high = one.speedup.interval or (float("nan"), float("nan"))
+        table.add_row(
+            format_size(one.old.nbytes),
+            one.old.algorithm,
+            _number(one.old.median_s, 1, 1e6),
+            _number(one.new.median_s, 1, 1e6),
+            f"{one.speedup.ratio:.3f}x",
+            f"{low:.3f}..{high:.3f}",
+            one.speedup.verdict,
+            end_section=following is not None and following.old.nbytes != one.old.nbytes,
+        )
+    return table
+
+
 def _number(value: float | None, digits: int, scale: float = 1) -> str:
     return "-" if value is None else f"{value * scale:.{digits}f}"
+
+
+def _interval(point: Point) -> str:
+    if point.summary is None or point.summary.interval is None:
+        return "-"
+    low, high = point.summary.interval
+    return f"{low * 1e6:.1f}..{high * 1e6:.1f}"
+
+
+def _speedup(point: Point) -> str:
+    if point.speedup is None:
+        return "-"
+    if point.algorithm == "native":
+        return "1"
+    return f"{point.speedup.ratio:.2f}x {point.speedup.verdict}"
 
 
 def _check(point: Point) -> str:

@@ -1,0 +1,65 @@
+"""Sample a ring beside itself, and beside itself made 10 % slower, twenty times each."""
+
+import sys
+from time import perf_counter
+
+import numpy as np
+from mpi4py import MPI
+
+import mpiring
+from mpiring.noise import measure_noise
+from mpiring.sampling import Sampler, Sampling
+from mpiring.stats import NEUTRAL_BAND, paired_speedup
+
+RUNS, RIGHT = 20, 19
+SIZES = [1 << 10, 256 << 10]
+SLOWDOWN = 0.10
+
+
+def slowed(plan, extra_s):
+    """Return a call of the plan that takes so many seconds more, on every rank."""
+
+    def call():
+        plan()
+        end = perf_counter() + extra_s
+        while perf_counter() < end:
+            pass
+
+    return call
+
+
+def main():
+    """Print how often each verdict came, and leave with 1 where too few are right."""
+    comm = MPI.COMM_WORLD
+    tick_s = measure_noise(comm).tick_s
+    failed = False
+    for nbytes in SIZES:
+        sendbuf = np.ones(nbytes // 4, "f4")
+        plan, again = (
+            mpiring.allreduce_init(sendbuf, np.empty_like(sendbuf), comm=comm) for _ in range(2)
+        )
+        alone = Sampler(comm, Sampling(), seed=0, tick_s=tick_s).sample({"ring": plan})["ring"]
+        extra_s = SLOWDOWN * float(np.median(alone.slowest))
+        verdicts = {"tie": [], "slower": []}
+        for run in range(RUNS):
+            calls = {"ring": plan, "tie": again, "slower": slowed(again, extra_s)}
+            sampler = Sampler(comm, Sampling(time_limit_s=2.0), seed=run, tick_s=tick_s)
+            samples = sampler.sample(calls)
+            for name, said in verdicts.items():
+                times = samples["ring"].slowest.tolist(), samples[name].slowest.tolist()
+                said.append(paired_speedup(*times, NEUTRAL_BAND).verdict)
+        for name, said in verdicts.items():
+            right = said.count(name)
+            failed |= right < RIGHT
+            if comm.rank == 0:
+                passed = "PASS" if right >= RIGHT else "FAIL"
+                print(
+                    f"{nbytes:>7} B, expected {name:6}: {right} of {RUNS} (at least {RIGHT})"
+                    f"  {passed}",
+                    flush=True,
+                )
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
