@@ -73,9 +73,10 @@ def _abort(world: "MPI.Intracomm", error: BaseException) -> NoReturn:
     sleep(min(world.rank, 4))  # where all fail alike, the lowest rank speaks for them
     interrupted = isinstance(error, KeyboardInterrupt)
     if not interrupted and not isinstance(error, BrokenPipeError):  # whoever read this has left
-        print(f"mpiring: error on rank {world.rank} of {world.size}:", file=sys.stderr)
-        traceback.print_exception(error)
-    sys.stderr.flush()
+        said = f"mpiring: error on rank {world.rank} of {world.size}:\n"
+        sys.stderr.write(said + "".join(traceback.format_exception(error)))
+        sys.stderr.flush()
+        sleep(0.5)  # the launcher has to pass this on before it ends everything, itself included
     status = 130 if interrupted else 1
     world.Abort(status)
     os._exit(status)  # some libraries' Abort returns before the launcher has killed this process
