@@ -21,21 +21,24 @@ def pytest_sessionstart(session):
         session.config.get_terminal_writer()._file = open(os.devnull, "w")  # noqa: SIM115
 
 
+def is_for_mpi(path):
+    return (HERE / "mpi") in (path, *path.parents)
+
+
 def pytest_ignore_collect(collection_path, config):
-    for_mpi = (HERE / "mpi") in (collection_path, *collection_path.parents)
-    if for_mpi and not config.getoption("--only-mpi"):
-        return True
-    if not for_mpi and config.getoption("--only-mpi") and collection_path.is_file():
-        return True
-    return None
+    wrong = is_for_mpi(collection_path) != config.getoption("--only-mpi")
+    return True if wrong and (collection_path.is_file() or is_for_mpi(collection_path)) else None
 
 
 def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--only-mpi"):
-        return
-    size = comm_world().size
+    under_mpi = config.getoption("--only-mpi")
+    size = comm_world().size if under_mpi else 1
 
     def runs_here(item):
+        if is_for_mpi(item.path) != under_mpi:  # a file that was named, so it was not ignored
+            return False
+        if not under_mpi:
+            return True
         marks = list(item.iter_markers("mpi"))  # the module's, and perhaps the test's own
         assert marks, f"{item.nodeid} lies in tests/mpi and is not marked mpi"
         bounds = {key: value for mark in reversed(marks) for key, value in mark.kwargs.items()}
