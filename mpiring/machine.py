@@ -85,7 +85,9 @@ def survey(comm: MPI.Intracomm, nodes: Groups) -> Machine:
     )
 
 
-def environment(machine: Machine, topology: Topology, noise: Noise) -> dict[str, Any]:
+def environment(
+    machine: Machine, topology: Topology, noise: Noise, noise_floor_s: float
+) -> dict[str, Any]:
     """Return what a result has to say about where it comes from."""
     return {
         "mpiring": mpiring.__version__,
@@ -100,7 +102,7 @@ def environment(machine: Machine, topology: Topology, noise: Noise) -> dict[str,
         "oversubscribed": bool(machine.crowded),
         "hosts": list(machine.hosts),
         "topology": topology.document(),
-        "noise": asdict(noise),
+        "noise": {**asdict(noise), "floor_s": noise_floor_s},
         "cpu_model": _cpu_model(),
         "memory_bytes": _total_memory(),
         "affinity": [_ranges(cores) for cores in machine.affinity],

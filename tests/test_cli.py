@@ -94,7 +94,7 @@ def test_the_table_says_what_was_measured():
     header, columns, _, *lines = finished.stdout.splitlines()
     assert re.match(
         r"mpiring \S+, (MPICH|Open MPI|Intel MPI) [\d.]+,"
-        r" 2 ranks on 1 node with \d+ cores?, int16 max in place$",
+        r" 2 ranks on 1 node with \d+ cores?, int16 max in place, noise floor [\d.]+ us$",
         header,
     )
     for column in ("size", "count", "time (us)", "95 % interval", "algbw (GB/s)", "of limit"):

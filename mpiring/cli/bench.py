@@ -229,7 +229,8 @@ def _measure(
     rounded = together(comm, lambda: whole_elements(config))
     check_memory(config, machine)
     noise = measure_noise(comm)
-    result = Result(environment(machine, topology, noise), config.document())
+    floor_s = noise.floor_s(config.sampling.sync)
+    result = Result(environment(machine, topology, noise, floor_s), config.document())
     if resume:
         earlier = on_rank_zero(comm, lambda: read(resume))
         result = result.resume(earlier, resume, list(rounded), config.names)

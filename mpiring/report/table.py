@@ -35,6 +35,7 @@ def header(result: Result) -> str:
             f"{_counted(at['ranks'], 'rank')} on {_counted(len(at['nodes']), 'node')}"
             f" with {_counted(sum(at['cores_per_node']), 'core')}",
             f"{config['dtype']} {config['op']}{' in place' if config['in_place'] else ''}",
+            f"noise floor {at['noise']['floor_s'] * 1e6:.1f} us",
         ]
     )
 
