@@ -151,8 +151,7 @@ class Sampler:
             return {}
         self.reset = reset
         self.batch = 1
-        begin = perf_counter()
-        slowest, mine = self._block(calls, 1)
+        slowest, _ = self._block(calls, 1)
         each_s = {name: float(times[0]) for name, times in slowest.items()}
         shortest = min(each_s.values())
         if self.sampling.batch is not None:
