@@ -40,7 +40,7 @@ class Sampling:
     most: int = 1000
     warmup: int | None = None
     """None: max(10, 10 %) of the repetitions, within a fifth of the time."""
-    time_limit_s: float = 0.5
+    time_limit_s: float = 0.3
     """For all calls together; the fewest repetitions are made in any case."""
     sync: str = "barrier"
     cold: bool = False
@@ -170,9 +170,8 @@ class Sampler:
 
         begin = perf_counter()
         slowest, mine = self._block(calls, self.sampling.fewest)
-        while not self._enough(slowest, begin):
-            number = len(next(iter(slowest.values())))
-            more, my_more = self._block(calls, min(number, max(1, self.sampling.most - number)))
+        while further := self._further(slowest, begin):
+            more, my_more = self._block(calls, further)
             slowest = {name: np.append(slowest[name], more[name]) for name in calls}
             mine = {name: np.append(mine[name], my_more[name]) for name in calls}
         return {
@@ -183,15 +182,17 @@ class Sampler:
     def _bounded(self, number: float) -> int:
         return int(max(self.sampling.fewest, min(self.sampling.most, number)))
 
-    def _enough(self, slowest: Mapping[str, Array], begin: float) -> bool:
-        """Whether every median is known well enough, or the time or the repetitions are used up."""
-        elapsed = self.comm.allreduce(perf_counter() - begin, MPI.MAX)
+    def _further(self, slowest: Mapping[str, Array], begin: float) -> int:
+        """Return how many repetitions to add: as many again, within the bounds of number and time.
+
+        0 where every median is known well enough, or where a bound is reached.
+        """
+        elapsed_s = self.comm.allreduce(perf_counter() - begin, MPI.MAX)
         number = len(next(iter(slowest.values())))
-        if number < self.sampling.fewest:
-            return False
-        if number >= self.sampling.most or elapsed >= self.sampling.time_limit_s:
-            return True
-        return all(summarise(times.tolist()).precision <= PRECISION for times in slowest.values())
+        if all(summarise(times.tolist()).precision <= PRECISION for times in slowest.values()):
+            return 0
+        affordable = (self.sampling.time_limit_s - elapsed_s) / elapsed_s * number
+        return max(0, min(number, self.sampling.most - number, int(affordable)))
 
     def _gather_mean(self, times: Array) -> Array:
         means = np.empty(self.comm.size)

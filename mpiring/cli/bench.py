@@ -97,7 +97,7 @@ def _read_repetitions(text: str) -> tuple[int, int]:
     "--time-limit",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    default=0.5,
+    default=0.3,
     show_default=True,
     help="Sample no longer at one size, once there are MIN repetitions.",
 )

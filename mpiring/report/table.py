@@ -46,6 +46,8 @@ def notes(points: Sequence[Point]) -> Iterator[str]:
     for point in points:
         for note in _remarks(point):
             sizes.setdefault((point.algorithm, note), []).append(format_size(point.nbytes))
+    if any(point.noisy for point in points):
+        yield f"~ noisy: the samples spread by more than {NOISY_CV:.0%} of their mean"
     everywhere = len({point.nbytes for point in points})
     for (algorithm, note), where in sizes.items():
         at = "" if len(where) == everywhere else f" at {', '.join(where)}"
@@ -57,8 +59,6 @@ def _remarks(point: Point) -> Iterator[str]:
         yield point.note
     if point.below_noise_floor:
         yield f"below the noise floor of {point.noise_floor_s * 1e6:.1f} us"
-    if point.noisy:
-        yield f"noisy: the samples spread by more than {NOISY_CV:.0%} of their mean"
     if point.ranks_equal is False:
         yield "the ranks' results differ in their bits"
 
@@ -99,7 +99,7 @@ class PointsTable:
                 format_size(point.nbytes),
                 str(point.count),
                 point.algorithm,
-                _number(point.median_s, 1, 1e6),
+                _number(point.median_s, 1, 1e6) + ("~" if point.noisy else " "),
                 _interval(point),
                 _number(point.algbw, 4),
                 _number(point.busbw, 4),
