@@ -15,9 +15,9 @@ from mpiring.sampling import Sampler, Sampling, Window, last_level_cache
 pytestmark = pytest.mark.mpi
 
 
-@pytest.mark.parametrize("drift", [0.0, 1e-3])
+@pytest.mark.parametrize("drift", [0.0, 0.5])
 def test_a_global_clock_finds_offset_and_drift(comm, drift):
-    """Each rank's clock is shifted and runs at a speed of its own."""
+    """Each rank's clock is shifted, and runs so fast that it is 50 ms ahead if drift is ignored."""
     begin = time.perf_counter()
 
     def local():
@@ -35,7 +35,7 @@ def test_a_global_clock_finds_offset_and_drift(comm, drift):
             asked = clock.now()
             comm.Send(stamp, peer)
             comm.Recv(stamp, peer)
-            slack = 0.005  # of the scheduler, where ranks outnumber cores
+            slack = 0.02  # of the scheduler, where ranks outnumber cores
             assert asked - slack <= stamp[0] <= clock.now() + slack
         elif comm.rank == peer:
             comm.Recv(stamp, 0)
