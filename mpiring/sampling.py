@@ -89,7 +89,7 @@ class Barrier:
 class Window:
     """Begin at an instant that rank 0 names, on a clock that all ranks share."""
 
-    FIRST_S, LONGEST_S = 50e-6, 50e-3
+    FIRST_S, LONGEST_S = 50e-6, 0.5
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self.comm = comm
@@ -110,7 +110,7 @@ class Window:
 
     def settle(self, missed: float) -> None:
         """Name later instants if many were missed; look at the clocks again now and then."""
-        if missed > 0.1:
+        if missed > 0.2:
             self.window_s *= 2
         if self.window_s > self.LONGEST_S:
             raise UsageError(
