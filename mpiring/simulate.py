@@ -1,112 +1,171 @@
 """Run all ranks of a schedule in one process, with mailboxes in place of MPI.
 
-Messages are as strict as MPI can be: a send completes only when its receive takes it (rendezvous),
-so a schedule that needs buffering deadlocks here. Messages between two ranks keep their order.
+Messages are as strict as MPI can be. A send completes only when its receive takes it (rendezvous),
+so a schedule that needs buffering deadlocks here. What is sent is read, and what is received is
+written, at any time while the round is in flight. The order in which things happen can be shuffled.
 """
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from functools import reduce
-from operator import add
+from functools import partial, reduce
+from random import Random
 from typing import Any
 
 from mpiring.chunks import Split
-from mpiring.schedule import Recv, Round, Rounds, Send, Step, check_round, meetings
+from mpiring.schedule import (
+    Recv,
+    Round,
+    Schedule,
+    Send,
+    Step,
+    check_round,
+    depends,
+    meetings,
+    messages,
+)
 
-Values = list[Any]
+Values = Any
+"""The elements of one rank: a list or an array."""
 
 
 class ScheduleError(Exception):
     """A schedule that cannot run: a deadlock, or a send and a receive that do not fit."""
 
 
-def simulate(
-    schedule: Callable[[int], Rounds],
-    size: int,
-    split: Split,
-    contribution: Callable[[int, int], Any] = lambda rank, index: (rank,),
-    combine: Callable[[Any, Any], Any] = add,
-) -> list[Values]:
-    """Return what each rank holds at the end: a list of `split.count` values for each rank.
+def concatenate(left: Values, right: Values) -> Values:
+    """Combine lists of tuples, element by element: who is in there, from left to right."""
+    return [a + b for a, b in zip(left, right, strict=True)]
 
-    `schedule(rank)` yields the rounds of a rank. Element `index` starts as
-    `contribution(rank, index)`; the defaults keep the ranks whose contributions an element holds,
-    from left to right.
+
+def simulate(
+    schedule: Schedule,
+    count: int,
+    contribution: Callable[[int], Values] | None = None,
+    combine: Callable[[Values, Values], Values] = concatenate,
+    shuffle: Random | None = None,
+) -> list[Values]:
+    """Return what each rank holds at the end: its `count` elements.
+
+    `contribution(rank)` is what it begins with, and `combine` reduces two slices of such elements.
+    The defaults keep the ranks that an element has come from, from left to right.
     """
-    ranks = [_Rank(rank, schedule(rank), split, contribution) for rank in range(size)]
-    sends: dict[tuple[int, int], deque[tuple[Step, Values]]] = defaultdict(deque)
-    receives: dict[tuple[int, int], deque[Step]] = defaultdict(deque)
-    ready = deque(ranks)
-    while ready:
-        this = ready.popleft()
-        this.finish_round(combine)
-        for step, payload in this.start_round(size):
-            link = (this.rank, step.peer) if isinstance(step, Send) else (step.peer, this.rank)
-            if isinstance(step, Send):
-                sends[link].append((step, payload))
-            else:
-                receives[link].append(step)
-            if sends[link] and receives[link]:
-                sent, values = sends[link].popleft()
-                taken = receives[link].popleft()
-                if sent[1:3] != taken[1:3]:
-                    raise ScheduleError(f"{link[0]} sends {sent}, {link[1]} expects {taken}")
-                ranks[link[1]].arrived[taken] = values
-                for end in link:
-                    ranks[end].pending -= 1
-                    if ranks[end].pending == 0 and end != this.rank:
-                        ready.append(ranks[end])
-        if not this.done and this.pending == 0:
-            ready.append(this)
-    stuck = [f"rank {r.rank} in round {r.round}: {r.steps}" for r in ranks if not r.done]
+    begin = contribution or (lambda rank: [(rank,)] * count)
+    split = Split(count, schedule.chunks)
+    ranks = [_Rank(rank, schedule, split, begin(rank), combine) for rank in range(schedule.size)]
+    posted: dict[tuple[int, int, int], deque[Posted]] = defaultdict(deque)
+    events: list[Callable[[], Iterator[Posted]]] = [rank.advance for rank in ranks]
+
+    def deliver(send: "Posted", receive: "Posted") -> Iterator["Posted"]:
+        receive.rank.take(receive, send.rank.values[split.slice(*send.step[1:3])])
+        for end in (send, receive):
+            end.flight.pending -= 1
+            if end.flight.pending == 0:
+                yield from end.rank.advance()
+
+    while events:
+        index = shuffle.randrange(len(events)) if shuffle else -1
+        events[index], events[-1] = events[-1], events[index]
+        for message in events.pop()():
+            waiting = posted[message.link]
+            if not waiting or isinstance(waiting[0].step, Send) == isinstance(message.step, Send):
+                waiting.append(message)
+                continue
+            ends = sorted((waiting.popleft(), message), key=lambda m: isinstance(m.step, Recv))
+            if ends[0].step[1:3] != ends[1].step[1:3]:
+                raise ScheduleError(
+                    f"rank {ends[0].rank.rank} sends {ends[0].step},"
+                    f" rank {ends[1].rank.rank} expects {ends[1].step}"
+                )
+            events.append(partial(deliver, *ends))
+    stuck = [f"rank {r.rank} in {r.flights[0].steps}" for r in ranks if r.flights]
     if stuck:
         raise ScheduleError("deadlock: " + "; ".join(stuck))
-    return [r.values for r in ranks]
+    return [rank.values for rank in ranks]
+
+
+class _Flight:
+    """A round that was started: its steps that move something, and what has arrived."""
+
+    def __init__(self, steps: Round) -> None:
+        self.steps = steps
+        self.pending = len(steps)
+        self.arrived: dict[tuple[int, int], Values] = {}
+
+
+class Posted:
+    """One end of a message: a step that waits for the other end.
+
+    `link` is what MPI matches by: sender, receiver, and tag.
+    """
+
+    def __init__(self, rank: "_Rank", flight: _Flight, step: Step, tag: int) -> None:
+        self.rank = rank
+        self.flight = flight
+        self.step = step
+        ends = (rank.rank, step.peer) if isinstance(step, Send) else (step.peer, rank.rank)
+        self.link = (*ends, tag)
 
 
 class _Rank:
-    """One rank between two rounds: its values, and what it waits for."""
-
     def __init__(
-        self, rank: int, rounds: Rounds, split: Split, contribution: Callable[[int, int], Any]
+        self,
+        rank: int,
+        schedule: Schedule,
+        split: Split,
+        values: Values,
+        combine: Callable[[Values, Values], Values],
     ) -> None:
         self.rank = rank
+        self.size = schedule.size
+        self.in_flight = schedule.in_flight
+        self.rounds = iter(schedule.rounds(rank))
+        self.next = next(self.rounds, None)
         self.split = split
-        self.rounds = iter(rounds)
-        self.values = [contribution(rank, index) for index in range(split.count)]
-        self.steps: Round = ()
-        self.round = -1
-        self.pending = 0
-        self.arrived: dict[Step, Values] = {}
-        self.done = False
+        self.values = values
+        self.combine = combine
+        self.flights: deque[_Flight] = deque()
 
-    def start_round(self, size: int) -> Iterator[tuple[Step, Values]]:
-        """Yield each step of the next round that moves something, with what it sends."""
-        steps = next(self.rounds, None)
-        if steps is None:
-            self.done = True
-            return
+    def advance(self) -> Iterator[Posted]:
+        """Finish the rounds that are through, start those that may, and yield what they post."""
+        while self.flights or self.next is not None:
+            if self.next is not None and self.may_start(self.next):
+                yield from self.start(self.next)
+                self.next = next(self.rounds, None)
+            elif self.flights[0].pending:
+                return
+            else:
+                self.finish(self.flights.popleft())
+
+    def may_start(self, steps: Round) -> bool:
+        return len(self.flights) < self.in_flight and not any(
+            depends(steps, flight.steps) for flight in self.flights
+        )
+
+    def start(self, steps: Round) -> Iterator[Posted]:
         check_round(self.rank, steps)
-        if any(not 0 <= step.peer < size for step in steps):
+        if any(not 0 <= step.peer < self.size for step in steps):
             raise ScheduleError(f"rank {self.rank}: no such peer in {steps}")
-        self.round += 1
-        self.steps = tuple(s for s in steps if self.split.length(s.first, s.chunks))
-        self.pending = len(self.steps)
-        for step in self.steps:
-            yield step, self.values[self.split.slice(step.first, step.chunks)]
+        end = self.split.chunks
+        if any(not 0 <= step.first < step.first + step.chunks <= end for step in steps):
+            raise ScheduleError(f"rank {self.rank}: no such chunk in {steps}")
+        moving = list(messages(steps, self.split))
+        flight = _Flight(tuple(step for step, _ in moving))
+        self.flights.append(flight)
+        for step, tag in moving:
+            yield Posted(self, flight, step, tag)
 
-    def finish_round(self, combine: Callable[[Any, Any], Any]) -> None:
-        for step in self.steps:
-            if isinstance(step, Recv) and not step.reduce:
-                self.values[self.split.slice(step.first, step.chunks)] = self.arrived[step]
-        for meeting in meetings(self.rank, self.steps):
+    def take(self, message: Posted, values: Values) -> None:
+        step = message.step
+        if isinstance(step, Recv) and step.reduce:
+            message.flight.arrived[step.peer, step.first] = values.copy()
+        else:
+            self.values[self.split.slice(step.first, step.chunks)] = values
+
+    def finish(self, flight: _Flight) -> None:
+        for meeting in meetings(self.rank, flight.steps):
             where = self.split.slice(meeting.first, meeting.chunks)
             operands = [
-                self.values[where]
-                if rank == self.rank
-                else self.arrived[Recv(rank, meeting.first, meeting.chunks, reduce=True)]
+                self.values[where] if rank == self.rank else flight.arrived[rank, meeting.first]
                 for rank in meeting.ranks
             ]
-            self.values[where] = [reduce(combine, column) for column in zip(*operands, strict=True)]
-        self.arrived = {}
-        self.steps = ()
+            self.values[where] = reduce(self.combine, operands)

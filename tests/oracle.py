@@ -41,8 +41,9 @@ def bytes_sent(algorithm, rank, size, count, nodes):
     index = next(i for i, node in enumerate(nodes) if rank in node)
     place, peers, groups = nodes[index].index(rank), len(nodes[index]), len(nodes)
     shares = min(map(len, nodes))
-    pieces = lengths(count, shares * groups)
-    share = [sum(pieces[i * groups : (i + 1) * groups]) for i in range(shares)]
+    parts = 1 if groups == 2 else groups  # of a share; two nodes swap it whole
+    pieces = lengths(count, shares * parts)
+    share = [sum(pieces[i * parts : (i + 1) * parts]) for i in range(shares)]
     if place >= shares:
         return count
     inside = (count - share[place]) + (peers - 1) * share[place]

@@ -2,16 +2,18 @@ import pytest
 
 from mpiring.chunks import Split
 
+pytestmark = pytest.mark.pure
+
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 1000003, 2**31 + 5, 2**63 + 11])
 @pytest.mark.parametrize("chunks", [1, 2, 7, 8, 1000])
 def test_chunks_cover_the_elements_in_order_and_differ_by_one_at_most(count, chunks):
-    split = Split(count, chunks, start=5)
+    split = Split(count, chunks)
     lengths = [split.length(chunk) for chunk in range(chunks)]
     assert sum(lengths) == count
     assert max(lengths) - min(lengths) <= 1
-    assert split.offset(0) == 5
-    assert split.offset(chunks) == 5 + count
+    assert split.edges[0] == 0
+    assert split.edges[-1] == count
     assert lengths == sorted(lengths, reverse=True)
 
 

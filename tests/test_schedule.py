@@ -2,7 +2,23 @@ import pytest
 
 from mpiring.chunks import Split
 from mpiring.cost import scratch_length
-from mpiring.schedule import Meeting, Recv, Send, check_round, meetings, relabel
+from mpiring.schedule import (
+    Meeting,
+    Recv,
+    Schedule,
+    Send,
+    back,
+    check_round,
+    depends,
+    meetings,
+    messages,
+    pipelined,
+    relabel,
+    segmented,
+    staggered,
+)
+
+pytestmark = pytest.mark.pure
 
 
 def test_relabel_maps_peers_and_widens_chunks():
@@ -36,6 +52,7 @@ def test_scratch_is_that_of_the_neediest_round():
         (Recv(1, 0), Recv(2, 0, reduce=True)),
         (Recv(1, 0, 2, reduce=True), Recv(2, 1, 2, reduce=True)),
         (Recv(1, 0, reduce=True), Recv(1, 0, reduce=True)),
+        (Recv(1, 0, reduce=True), Recv(2, 0, reduce=True), Recv(2, 0, reduce=True)),
         (Send(0, 0),),
     ],
     ids=[
@@ -44,6 +61,7 @@ def test_scratch_is_that_of_the_neediest_round():
         "both kinds",
         "part overlap",
         "one peer twice",
+        "the last peer twice",
         "itself",
     ],
 )
@@ -54,3 +72,57 @@ def test_a_round_that_breaks_the_rule_is_refused(steps):
 
 def test_a_reducing_receive_may_meet_a_send_of_the_same_chunk():
     check_round(0, (Send(1, 0), Recv(1, 0, reduce=True), Recv(2, 0, reduce=True), Recv(1, 1)))
+
+
+def test_the_same_way_back():
+    there = [(Send(1, 0), Recv(2, 1, 2, reduce=True)), (), (Recv(3, 0, reduce=True),)]
+    assert list(back(there)) == [(Send(3, 0),), (), (Recv(1, 0), Send(2, 1, 2))]
+
+
+def test_messages_between_two_ranks_have_tags_of_their_own():
+    steps = (Send(1, 0), Send(1, 1), Recv(1, 2), Send(2, 0), Send(1, 3), Recv(1, 4))
+    moved = list(messages(steps, Split(4, 5)))  # the last chunk is empty
+    assert moved == list(zip(steps[:5], (0, 1, 0, 0, 2), strict=True))
+    with pytest.raises(ValueError, match="more than 8 messages"):
+        list(messages((Send(1, 0),) * 9, Split(1, 1)))
+
+
+@pytest.mark.parametrize("segments", [1, 2, 5, 40])
+def test_a_pipeline_starts_a_segment_in_each_round(segments):
+    three = Schedule(2, 1, lambda rank: [(Send(1, 0),), (), (Recv(1, 0),)])
+    rounds = list(pipelined(three, segments).rounds(0))
+    assert len(rounds) == 3 + segments - 1
+    assert [s.first for steps in rounds for s in steps if isinstance(s, Send)] == [*range(segments)]
+    for number, steps in enumerate(rounds):
+        assert {s.first for s in steps if isinstance(s, Send)} == {number} & {*range(segments)}
+        assert {s.first for s in steps if isinstance(s, Recv)} == {number - 2} & {*range(segments)}
+
+
+@pytest.mark.parametrize("segments", [1, 2, 5])
+def test_staggered_segments_keep_their_rounds_apart(segments):
+    three = Schedule(2, 1, lambda rank: [(Send(1, 0),), (), (Recv(1, 0),)])
+    schedule = staggered(three, segments)
+    rounds = list(schedule.rounds(0))
+    assert len(rounds) == 3 * segments
+    assert all(len(steps) <= 1 for steps in rounds)
+    sent = [step.first for steps in rounds for step in steps if isinstance(step, Send)]
+    got = [step.first for steps in rounds for step in steps if isinstance(step, Recv)]
+    assert sent == got == [*range(segments)]
+    assert schedule.in_flight == (4 if segments > 1 else 1)
+
+
+def test_a_round_depends_on_one_that_receives_what_it_touches():
+    send, other = (Send(1, 2, 2),), (Send(2, 3),)
+    receive, reducing = (Recv(1, 3, 2),), (Recv(2, 2, reduce=True),)
+    assert not depends(send, other)
+    assert depends(send, receive)
+    assert depends(receive, other)
+    assert depends(reducing, send)
+    assert not depends(reducing, receive)
+    assert not depends((), send)
+    assert not depends((Send(1, 0), Send(1, 9)), (Recv(1, 4, 2),))
+
+
+def test_segments_in_flight_come_in_pairs():
+    with pytest.raises(ValueError, match="3 segments with 2 in flight"):
+        segmented(Schedule(2, 1, lambda rank: []), 3, in_flight=2)

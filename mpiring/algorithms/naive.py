@@ -2,7 +2,9 @@
 
 Rounds: 1, of N-1 messages each way; up to N-1 of them for a long buffer, which the executor runs
 piece after piece to bound the scratch that N-1 buffers would need. Bytes sent per rank: (N-1) n.
-Cost with a single port: alpha + (N-1) n beta + (N-1) n gamma.
+Cost with a single port: (N-1) alpha + (N-1) n beta + (N-1) n gamma.
+Source: what everybody writes first; as an allgather and a local reduction in Thakur, Rabenseifner
+and Gropp (see `binomial_tree`).
 
 Nothing is cut, so an operation that does not commute gets its operands whole and in rank order. All
 ranks add in rank order too: in the order of arrival they would differ in the last bit.

@@ -5,6 +5,7 @@ the result. Distribute: it sends this finished chunk to all the others.
 
 Rounds: 2, of N-1 messages each way. Bytes sent per rank: 2(N-1)/N n, the lower bound.
 Cost with a single port: 2(N-1) alpha + 2(N-1)/N n beta + (N-1)/N n gamma.
+Source: the pairwise exchanges of Thakur, Rabenseifner and Gropp (see `binomial_tree`), all at once.
 
 A round holds all N-1 messages, as the algorithm is taught; ranks address their peers from the next
 one on, so that they do not all begin with the same.
@@ -12,7 +13,7 @@ one on, so that they do not all begin with the same.
 
 from collections.abc import Iterator
 
-from mpiring.schedule import Recv, Round, Send
+from mpiring.schedule import Recv, Round, Send, back
 
 
 def reduce_scatter(rank: int, size: int) -> Iterator[Round]:
@@ -32,8 +33,4 @@ def collect(rank: int, size: int, owners: int) -> Iterator[Round]:
 
 def distribute(rank: int, size: int, owners: int) -> Iterator[Round]:
     """Chunk k, complete at rank k, goes to all the others."""
-    others = [(rank + distance) % size for distance in range(1, size)]
-    sends = [Send(peer, rank) for peer in others] if rank < owners else []
-    receives = [Recv(owner, owner) for owner in others if owner < owners]
-    if others:
-        yield (*sends, *receives)
+    return back(collect(rank, size, owners))

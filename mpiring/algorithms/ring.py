@@ -13,9 +13,9 @@ Each chunk is added up in the order in which it passes the ranks, which begins a
 each: the operation has to commute.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from mpiring.schedule import Recv, Round, Send
+from mpiring.schedule import Recv, Round, Rounds, Send, relabel
 
 
 def ring(rank: int, size: int) -> Iterator[Round]:
@@ -42,3 +42,9 @@ def ring_allgather(rank: int, size: int) -> Iterator[Round]:
             Send(right, (rank + 1 - step) % size),
             Recv(left, (rank - step) % size),
         )
+
+
+def owning(phase: Callable[[int, int], Rounds], rank: int, size: int) -> Iterator[Round]:
+    """Turn a phase by one rank, so that each rank owns the chunk of its own number."""
+    turned = [(peer + 1) % size for peer in range(size)]
+    return relabel(phase((rank - 1) % size, size), turned)
