@@ -1,17 +1,10 @@
-"""Which ranks are close to each other: nested levels of groups, from a file or from MPI's nodes.
+"""Which ranks are close to each other: nested levels of groups, such as nodes below switches."""
 
-A topology file is TOML:
-
-    version = 1
-    [[level]]                                    # innermost first: groups nest, level by level
-    name = "node"
-    groups = [[0, 1, 2, 3], [4, 5, 6, 7]]        # or: by = "hostname"
-    gbytes_per_s = 8.0                           # optional, as is latency_us
-"""
-
-import tomllib
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from mpiring.errors import UsageError
@@ -21,12 +14,17 @@ Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Level:
-    """One level of the machine: its groups of ranks, and what its links give, where known."""
+    """One level of the machine: its groups of ranks, and what links beyond them give, where known.
+
+    Those are the links between two of its groups that lie in one group of the next level.
+    """
 
     name: str
     groups: Groups
     gbytes_per_s: float | None = None
     latency_us: float | None = None
+    source: str | None = field(default=None, compare=False, repr=False)
+    """Where the groups were found, if not where the whole topology was."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,10 @@ class Topology:
     size: int
     levels: tuple[Level, ...]
     source: str = "given"
+    tour: tuple[int, ...] | None = None
+    """The ranks in the order of a ring over the best links, where links were measured."""
+    left_out: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """What was found and contradicts what is known better, each as a sentence."""
 
     def __post_init__(self) -> None:
         if not self.levels:
@@ -44,15 +46,112 @@ class Topology:
             _check_cover(level, self.size)
         for inner, outer in zip(self.levels, self.levels[1:], strict=False):
             _check_nesting(inner, outer)
+        if self.tour is not None and sorted(self.tour) != list(range(self.size)):
+            missing = sorted(set(range(self.size)) - set(self.tour))
+            wrong = f"rank {missing[0]} is missing" if missing else "some are there twice"
+            raise UsageError(f"topology: tour is not each of the ranks once: {wrong}")
 
     def document(self) -> dict[str, Any]:
         """Return the topology as it stands in a JSON file."""
-        return {"source": self.source, "levels": [asdict(level) for level in self.levels]}
+        return {
+            "source": self.source,
+            "levels": [{**asdict(level), "source": self.origin(level)} for level in self.levels],
+            "left_out": list(self.left_out),
+        }
+
+    def origin(self, level: Level) -> str:
+        """Return where a level was found."""
+        return level.source or self.source
+
+    def with_inside(self, levels: Iterable[Level]) -> "Topology":
+        """Return the topology with levels inside its nodes: those that tell something, and nest.
+
+        Of levels with the same groups the last one is kept.
+        """
+        made = self
+        for level in sorted(levels, key=lambda level: len(level.groups)):
+            with suppress(UsageError):  # it lies across a node, or a level that divides it less
+                made = replace(made, levels=(level, *made.levels))
+        return replace(made, levels=_telling(made.levels, self.size))
+
+    def with_above(self, levels: Iterable[Level]) -> "Topology":
+        """Return the topology with levels above its outermost: those that tell something.
+
+        Raises UsageError where they do not nest.
+        """
+        whole = replace(self, levels=(*self.levels, *levels))
+        return replace(whole, levels=_telling(whole.levels, self.size))
+
+    @cached_property
+    def nodes(self) -> Groups:
+        """The groups that share memory: of the level "node", or else of the innermost one."""
+        named = (level.groups for level in self.levels if level.name == "node")
+        return next(named, self.innermost)
 
     @property
-    def nodes(self) -> Groups:
+    def inside_nodes(self) -> tuple[Level, ...]:
+        """The levels inside those nodes."""
+        names = [level.name for level in self.levels]
+        return self.levels[: names.index("node")] if "node" in names else ()
+
+    def without_inside(self) -> "Topology":
+        """Return the topology from its nodes on."""
+        inside = self.inside_nodes
+        return replace(self, levels=self.levels[len(inside) :]) if inside else self
+
+    @property
+    def innermost(self) -> Groups:
         """The groups of the innermost level."""
         return self.levels[0].groups
+
+    def ring_order(self, choice: str) -> tuple[int, ...]:
+        """Return the ranks in the order of a ring: by `rank`, by `topology`, or as `measured`.
+
+        By topology those of a group follow each other, at every level. Raises UsageError where
+        nothing was measured.
+        """
+        if choice == "measured":
+            if self.tour is None:
+                raise UsageError("no order was measured: the topology has no tour")
+            return self.tour
+        if choice == "rank":
+            return tuple(range(self.size))
+        place: dict[int, tuple[int, ...]] = dict.fromkeys(range(self.size), ())
+        for level in reversed(self.levels):
+            for index, group in enumerate(level.groups):
+                for rank in group:
+                    place[rank] += (index,)
+        return tuple(sorted(place, key=lambda rank: (place[rank], rank)))
+
+    def arranged(self, order: Sequence[int]) -> "Topology":
+        """Return the same levels, with groups and the ranks in them as they come in `order`."""
+        place = {rank: index for index, rank in enumerate(order)}
+
+        def sorted_groups(groups: Groups) -> Groups:
+            inside = (tuple(sorted(group, key=place.__getitem__)) for group in groups)
+            return tuple(sorted(inside, key=lambda group: place[group[0]]))
+
+        levels = (replace(level, groups=sorted_groups(level.groups)) for level in self.levels)
+        return replace(self, levels=tuple(levels))
+
+    def crossings(self, order: Sequence[int]) -> int:
+        """Return how many steps of a ring lead to another node."""
+        node_of = {rank: index for index, node in enumerate(self.nodes) for rank in node}
+        return sum(node_of[a] != node_of[b] for a, b in pairwise((*order, order[0])))
+
+    def above(self) -> "Topology":
+        """Return the levels above the innermost, in which each of its groups is one rank."""
+        index_of = {rank: index for index, group in enumerate(self.innermost) for rank in group}
+        levels = (
+            replace(
+                level,
+                groups=tuple(
+                    tuple(dict.fromkeys(index_of[rank] for rank in group)) for group in level.groups
+                ),
+            )
+            for level in self.levels[1:]
+        )
+        return Topology(len(self.innermost), tuple(levels), self.source)
 
 
 def flat(size: int) -> Topology:
@@ -60,80 +159,47 @@ def flat(size: int) -> Topology:
     return Topology(size, (Level("node", (tuple(range(size)),)),), source="flat")
 
 
-def by_hostname(hosts: Sequence[str]) -> Groups:
-    """Group the ranks by the host they run on; two names are one host only if they are equal."""
-    groups: dict[str, list[int]] = {}
-    for rank, host in enumerate(hosts):
-        groups.setdefault(host, []).append(rank)
+def blocks(size: int, nodes: int) -> Topology:
+    """Ranks in `nodes` nodes, block by block, as evenly as can be."""
+    if nodes > size:
+        raise UsageError(f"{nodes} nodes for {size} rank{'s' if size > 1 else ''}")
+    edges = [size * node // nodes for node in range(nodes + 1)]
+    groups = tuple(tuple(range(first, last)) for first, last in pairwise(edges))
+    return Topology(size, (Level("node", groups),))
+
+
+def grouped(keys: Iterable[Hashable]) -> Groups:
+    """Group the ranks, each with its key, by equal keys."""
+    groups: dict[Hashable, list[int]] = {}
+    for rank, key in enumerate(keys):
+        groups.setdefault(key, []).append(rank)
     return tuple(tuple(group) for group in groups.values())
 
 
-def read(text: str, hosts: Sequence[str], source: str) -> Topology:
-    """Return the topology that a file's `text` describes for the ranks that run on `hosts`.
+def by_hostname(hosts: Sequence[str]) -> Groups:
+    """Group the ranks by the host they run on; two names are one host only if they are equal."""
+    return grouped(hosts)
 
-    `source` names the file in errors. Raises UsageError with the file and the key.
+
+def _telling(levels: Iterable[Level], size: int) -> tuple[Level, ...]:
+    """Return the nodes, and of the other levels those that tell something.
+
+    None do where each group is one rank, where one is all ranks, or where they are there already.
     """
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{source}: not TOML: {error}") from None
-    try:
-        if document.get("version") != 1:
-            raise UsageError(f"version is {document.get('version')!r}, this program reads 1")
-        _refuse_unknown(document, ("version", "level"))
-        levels = document.get("level")
-        if not isinstance(levels, list) or not levels:
-            raise UsageError("no [[level]] table")
-        return Topology(len(hosts), tuple(_read_level(level, hosts) for level in levels), source)
-    except UsageError as error:
-        raise UsageError(f"{source}: {error}") from None
+    levels = tuple(levels)
+    said = [grouped(range(size)), grouped([0] * size)]
+    said += [level.groups for level in levels if level.name == "node"]
+    known = {_partition(groups) for groups in said}
+    kept = []
+    for level in levels:
+        if level.name == "node" or _partition(level.groups) not in known:
+            known.add(_partition(level.groups))
+            kept.append(level)
+    return tuple(kept)
 
 
-def _read_level(table: Any, hosts: Sequence[str]) -> Level:
-    if not isinstance(table, dict):
-        raise UsageError("a level is not a table")
-    _refuse_unknown(table, ("name", "groups", "by", "gbytes_per_s", "latency_us"))
-    name = table.get("name")
-    if not isinstance(name, str) or not name:
-        raise UsageError("a level has no name")
-    if ("groups" in table) == ("by" in table):
-        raise UsageError(f'level "{name}": give either groups or by')
-    if "by" in table:
-        if table["by"] != "hostname":
-            raise UsageError(f'level "{name}": by is {table["by"]!r}, it can be "hostname"')
-        groups = by_hostname(hosts)
-    else:
-        groups = _read_groups(name, table["groups"])
-    return Level(
-        name,
-        groups,
-        _read_positive(name, table, "gbytes_per_s"),
-        _read_positive(name, table, "latency_us"),
-    )
-
-
-def _read_groups(name: str, groups: Any) -> Groups:
-    lists = isinstance(groups, list) and all(isinstance(group, list) for group in groups)
-    if not lists or not all(type(rank) is int for group in groups for rank in group):
-        raise UsageError(f'level "{name}": groups is not a list of lists of ranks')
-    if not groups or not all(groups):
-        raise UsageError(f'level "{name}": a group is empty')
-    return tuple(tuple(group) for group in groups)
-
-
-def _read_positive(name: str, table: dict[str, Any], key: str) -> float | None:
-    value = table.get(key)
-    if value is None:
-        return None
-    if type(value) not in (int, float) or not 0 < value < float("inf"):
-        raise UsageError(f'level "{name}": {key} is {value!r}, it has to be a positive number')
-    return float(value)
-
-
-def _refuse_unknown(table: dict[str, Any], known: Iterable[str]) -> None:
-    for key in table:
-        if key not in known:
-            raise UsageError(f"unknown key {key!r}, there are {', '.join(known)}")
+def _partition(groups: Groups) -> frozenset[frozenset[int]]:
+    return frozenset(map(frozenset, groups))
 
 
 def _check_cover(level: Level, size: int) -> None:
@@ -158,9 +224,10 @@ def _check_cover(level: Level, size: int) -> None:
 
 def _check_nesting(inner: Level, outer: Level) -> None:
     group_of = {rank: index for index, group in enumerate(outer.groups) for rank in group}
-    for group in inner.groups:
-        if len({group_of[rank] for rank in group}) > 1:
-            raise UsageError(
-                f'level "{inner.name}": group {list(group)} lies in several groups of'
-                f' level "{outer.name}"'
-            )
+    for index, (first, *others) in enumerate(inner.groups):
+        for rank in others:
+            if group_of[rank] != group_of[first]:
+                raise UsageError(
+                    f'level "{inner.name}": ranks {first} and {rank} are in group {index}, but in'
+                    f' groups {group_of[first]} and {group_of[rank]} of level "{outer.name}"'
+                )

@@ -1,0 +1,243 @@
+"""`mpiring topology`: which ranks are close to each other."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from mpiring.cli.choices import parsed
+from mpiring.cli.finite import Finite
+from mpiring.cli.streams import Command
+from mpiring.units import parse_size
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from mpiring.links import Links
+    from mpiring.machine import Machine
+    from mpiring.pingpong import Probing
+    from mpiring.topology import Topology
+
+
+@click.group()
+def topology() -> None:
+    """Say which ranks are close to each other, and write it to a file.
+
+    \b
+    mpirun -n 8 mpiring topology show               levels, groups, hosts, cores and ranks
+    mpirun -n 8 mpiring topology write nodes.toml   a file for --topology
+    mpirun -n 8 mpiring topology measure            what the links between ranks give
+    mpiring topology plot links.json -o links.png   a picture of that
+    """
+
+
+def _known(comm: "MPI.Intracomm", path: str | None) -> "tuple[Topology, Machine]":
+    """Return what the file says, or else what is detected, and the machine. Collective."""
+    from mpiring.cli.job import survey_job
+    from mpiring.machine import detect_inside
+
+    machine, known = survey_job(comm, path)
+    return known if path else detect_inside(comm, known), machine
+
+
+@topology.command(cls=Command)
+@click.option("--topology", "path", metavar="FILE", help="A file, instead of what is detected.")
+def show(path: str | None) -> None:
+    """Show the levels as a tree: groups, hosts, cores and ranks."""
+    from mpiring.cli.job import job
+    from mpiring.report.levels import lines
+
+    with job() as comm:
+        known, machine = _known(comm, path)
+        if comm.rank == 0:
+            for line in lines(known, machine.hosts, machine.affinity):
+                click.echo(line)
+            if known.inside_nodes and not path:
+                click.echo("Algorithms heed what is inside the nodes if a --topology file has it.")
+
+
+@topology.command(cls=Command)
+@click.argument("output", metavar="FILE.toml")
+@click.option("--topology", "path", metavar="FILE", help="A file, instead of what is detected.")
+def write(output: str, path: str | None) -> None:
+    """Write a file that `--topology` reads back as it is, to keep or to edit."""
+    from mpiring.agreement import on_rank_zero
+    from mpiring.cli.job import job
+    from mpiring.report.files import check_writable, save
+    from mpiring.topology_file import to_toml
+
+    with job() as comm:
+        on_rank_zero(comm, lambda: check_writable(output, ["toml"]))
+        known, _ = _known(comm, path)
+        on_rank_zero(comm, lambda: save(output, to_toml(known)))
+        if comm.rank == 0:
+            click.echo(f"{output} is written")
+
+
+@topology.command(cls=Command)
+@click.option(
+    "-o", "--output", metavar="FILE.toml", help="Write the levels and the tour, for --topology."
+)
+@click.option(
+    "--matrix", metavar="FILE.json", help="Write what each pair gave, for mpiring topology plot."
+)
+@click.option(
+    "-s",
+    "--size",
+    "nbytes",
+    metavar="SIZE",
+    callback=parsed(parse_size),
+    default="4MiB",
+    show_default=True,
+    help="Bytes of the messages that tell the rate.",
+)
+@click.option(
+    "--max-pairs",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    default=500,
+    show_default=True,
+    help="Of more pairs than that, measure a sample, of each two nodes.",
+)
+@click.option(
+    "--time-limit",
+    type=Finite(min=0, min_open=True),
+    metavar="SECONDS",
+    default=0.1,
+    show_default=True,
+    help="Sample no longer for one figure of a pair, once there are 6 messages.",
+)
+@click.option(
+    "--one-by-one",
+    is_flag=True,
+    help="One pair at a time, where nodes share more than the program can know: cores, an uplink.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("table", "json")),
+    default="table",
+    show_default=True,
+    help="What standard output gets.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is done.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
+@click.pass_context
+def measure(
+    ctx: click.Context,
+    /,
+    output: str | None,
+    matrix: str | None,
+    nbytes: int,
+    max_pairs: int,
+    time_limit: float,
+    one_by_one: bool,
+    form: str,
+    verbose: bool,
+    quiet: bool,
+) -> None:
+    """Measure the links between ranks, and find the levels of the machine in that.
+
+    Of each pair, the latency is half the round trip of 8 bytes, and the rate that of long messages
+    in each direction, in GB/s (10^9 B/s); both are medians. Hostnames play no part in what levels
+    are found: links of the next level are at least 1.5 times as bad. Below the table stands what is
+    more than 20 % worse than its level: a rank, if all of its links are, or else a pair.
+    """
+    if verbose and quiet:
+        raise click.UsageError("-v and -q exclude each other.", ctx)
+    from mpiring.cli.job import job
+    from mpiring.pingpong import Probing
+
+    with job() as comm:
+        probing = Probing(nbytes, time_limit, max_pairs, one_by_one)
+        _measure(comm, probing, output, matrix, form, verbose, quiet)
+
+
+def _measure(
+    comm: "MPI.Intracomm",
+    probing: "Probing",
+    output: str | None,
+    matrix: str | None,
+    form: str,
+    verbose: bool,
+    quiet: bool,
+) -> None:
+    """Check everything that can be checked beforehand, then measure, and say what was found."""
+    from mpiring.agreement import on_rank_zero
+    from mpiring.communicator import private
+    from mpiring.links import Links
+    from mpiring.pingpong import measure, plan
+    from mpiring.report.files import check_writable
+    from mpiring.report.progress import progress
+
+    known, machine = _known(comm, None)
+    rounds = plan(machine, probing)
+    machine.check_memory(probing.nbytes, probing.nbytes)
+    for path, ending in ((output, "toml"), (matrix, "json")):
+        if path:
+            on_rank_zero(comm, partial(check_writable, path, [ending]))
+    speaks = comm.rank == 0
+    steps = len(rounds.latency) + len(rounds.rate)
+    with progress(steps, quiet or not speaks, verbose, "rounds") as reporter:
+        links = measure(private(comm).comm, rounds, probing, reporter.doing, reporter.done)
+    found = Links(machine.hosts, machine.nodes, probing.nbytes, links, _environment())
+    on_rank_zero(comm, lambda: _report(found, known, output, matrix, form))
+
+
+def _environment() -> dict[str, str]:
+    """Return what there is to say of the run, beside hosts and nodes."""
+    from datetime import UTC, datetime
+
+    from mpiring import __version__
+    from mpiring.machine import mpi_library
+
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"mpiring": __version__, "mpi_library": mpi_library(), "started": started}
+
+
+def _report(
+    links: "Links", known: "Topology", output: str | None, matrix: str | None, form: str
+) -> None:
+    """Find the levels, write the files, and print."""
+    import json
+
+    from mpiring.clusters import find_levels, to_topology
+    from mpiring.outliers import find_outliers
+    from mpiring.report.files import save
+    from mpiring.report.links import analysis, header, level_table, link_names, outlier_lines
+    from mpiring.topology_file import to_toml
+
+    levels = find_levels(links)
+    topology = to_topology(links, levels, known)
+    names, outliers = link_names(levels, topology), find_outliers(levels)
+    document = links.document() | analysis(levels, names, outliers)
+    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    if output:
+        save(output, to_toml(topology))
+    if matrix:
+        save(matrix, text)
+    if form == "json":
+        click.echo(text, nl=False)
+        return
+    click.echo(header(links))
+    click.echo(level_table(levels, names) if levels else "1 rank: there is no link to measure")
+    for line in outlier_lines(outliers, links.hosts):
+        click.echo(line)
+
+
+@topology.command(cls=Command)
+@click.argument("file", metavar="LINKS.json")
+@click.option(
+    "-o", "--output", metavar="FILE", required=True, help="The picture: .png, .svg or .pdf."
+)
+def plot(file: str, output: str) -> None:
+    """Draw latency and rate of each pair of ranks, from a file of mpiring topology measure.
+
+    The darker a field, the worse the link. Needs matplotlib, and no MPI.
+    """
+    from mpiring.links import parse
+    from mpiring.report.heatmap import plot as draw
+    from mpiring.texts import read_text
+
+    draw(parse(read_text(file), file), output)
+    click.echo(f"{output} is drawn")
