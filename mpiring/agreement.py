@@ -1,6 +1,5 @@
 """Ranks that ask for different things, or of which one cannot go on, all learn it together."""
 
-import json
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import NoReturn, TypeAlias, TypeVar, cast
@@ -21,34 +20,39 @@ def agree(
     comm: MPI.Intracomm,
     error: Exception | None,
     terms: Mapping[str, str] = NO_TERMS,
-    number: int = 0,
-) -> int:
-    """Return the largest `number` of any rank, if all hold the same `terms` and none an `error`.
+    numbers: tuple[int, int] = (0, 0),
+) -> tuple[int, int]:
+    """Return the largest of each of `numbers`, if all hold the same `terms` and none an `error`.
 
     One small allreduce settles it where all is well. Otherwise every rank raises: its own error, or
     what the lowest rank with an error has to tell, or Disagreement with what differs and where.
     Collective: also a rank on which something failed has to come here.
     """
-    text = json.dumps(terms, sort_keys=True).encode()
-    fingerprint = int.from_bytes(blake2b(text, digest_size=7).digest())
-    mine = np.array([fingerprint, -fingerprint, error is not None, number], np.int64)
+    fingerprint = _fingerprint(terms)
+    # As long for every caller: ranks that call different things meet here, too.
+    mine = np.array([fingerprint, -fingerprint, error is not None, *numbers], np.int64)
     largest = np.empty_like(mine)
     comm.Allreduce(mine, largest, MPI.MAX)
-    high, minus_low, failed, number = map(int, largest)
+    high, minus_low, failed, first, second = map(int, largest)
     if failed or high != -minus_low:
         _raise_together(comm, terms, error)
-    return number
+    return first, second
 
 
-def together(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
-    """Return what `action` returns here, if it succeeds on all ranks; otherwise raise on all."""
+def together(
+    comm: MPI.Intracomm, action: Callable[[], T], terms: Mapping[str, str] = NO_TERMS
+) -> T:
+    """Return what `action` returns here, if it succeeds on all ranks; otherwise raise on all.
+
+    Also where the ranks do not hold the same `terms`.
+    """
     result: T | None = None
     error: Exception | None = None
     try:
         result = action()
     except Exception as raised:
         error = raised
-    agree(comm, error)
+    agree(comm, error, terms)
     return cast(T, result)
 
 
@@ -75,6 +79,14 @@ def on_rank_zero(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
     return cast(T, result)
 
 
+def _fingerprint(terms: Mapping[str, str]) -> int:
+    """Return a number that differs with the terms, in 7 bytes, so that it has a negative."""
+    if not terms:
+        return 0
+    text = repr(sorted(terms.items())).encode()
+    return int.from_bytes(blake2b(text, digest_size=7).digest())
+
+
 def _raise_together(
     comm: MPI.Intracomm, terms: Mapping[str, str], error: Exception | None
 ) -> NoReturn:
@@ -85,10 +97,10 @@ def _raise_together(
         if told is not None:
             kind, text = told
             raise kind(f"rank {rank}: {text}")
-    for name in terms:
+    for name in dict.fromkeys(name for held, _ in everyone for name in held):
         ranks: dict[str, list[int]] = {}
         for rank, (held, _) in enumerate(everyone):
-            ranks.setdefault(held[name], []).append(rank)
+            ranks.setdefault(held.get(name, "not given"), []).append(rank)
         if len(ranks) > 1:
             parts = (f"{_short(value)} on {_ranks(who)}" for value, who in ranks.items())
             raise Disagreement(f"the ranks disagree: {name} is {', '.join(parts)}")

@@ -7,22 +7,33 @@ The send buffer is not copied first. A chunk that nothing was written to yet is 
 the send buffer; the first reduction or receive writes it to the receive buffer.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, TypeAlias
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import cycle
+from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
 
 from mpi4py import MPI
 
-from mpiring.algorithms import Algorithm
-from mpiring.arrays import Array, Buffers, Combine, copy, empty, quietly, raw
+from mpiring.arrays import Array, Buffers, Combine, copy, empty, quiet_context, raw
 from mpiring.chunks import Split
-from mpiring.cost import Traffic, scratch_length, traffic
-from mpiring.schedule import Meeting, Recv, Round, Send, meetings
-from mpiring.topology import Topology
+from mpiring.cost import Traffic, pieces, scratch_length, span
+from mpiring.node_rounds import NodeRounds
+from mpiring.node_tasks import Task, tasks
+from mpiring.options import DEFAULTS, Options
+from mpiring.schedule import (
+    Meeting,
+    Recv,
+    Round,
+    Schedule,
+    Send,
+    depends,
+    meetings,
+    messages,
+    segmented,
+)
 
 Call: TypeAlias = Callable[[], Any]
-
-PAGE = 4096
 
 _ABANDONED: list[tuple[Sequence[Call], Sequence[Call]]] = []
 """The calls, and so the buffers, of plans dropped while started: MPI may still write to these."""
@@ -42,8 +53,12 @@ class Plan:
 
     algorithm: str
     """Name of the algorithm that runs."""
+    options: Options = DEFAULTS
+    """What was chosen of it."""
+    schedule: Schedule | None
+    """What runs, in as many segments as it does; None where the MPI library alone knows."""
     traffic: Traffic | None
-    """What this rank does in a run; None where the MPI library alone knows."""
+    """What this rank hands to MPI and to the operation in a run; None as above."""
     scratch_nbytes: int
     """Bytes that the plan holds beside the caller's buffers."""
     remark: str
@@ -55,23 +70,29 @@ class Plan:
         begin: Sequence[Call],
         finish: Sequence[Call],
         requests: Sequence[MPI.Prequest] = (),
+        schedule: Schedule | None = None,
         traffic: Traffic | None = None,
         scratch_nbytes: int = 0,
         remark: str = "",
+        keeps: object = None,
     ) -> None:
+        """`keeps` is what has to live as long as the plan can run: memory that its calls use."""
         self.algorithm = algorithm
+        self._keeps = keeps
         self.remark = remark
+        self.schedule = schedule
         self.traffic = traffic
         self.scratch_nbytes = scratch_nbytes
         self._begin = begin
         self._finish = finish
         self._requests = requests
+        self._quietly = quiet_context().run
         self._state = "ready"
 
     def start(self) -> None:
         """Begin. Raises RuntimeError on a plan that is started already or freed."""
         if self._state != "ready":
-            raise RuntimeError(f"start() of a plan that is {self._state}")
+            refuse(self._state)
         self._state = "started"
         for call in self._begin:
             call()
@@ -80,15 +101,31 @@ class Plan:
         """Return when the result is in the receive buffer. Raises RuntimeError before `start()`."""
         if self._state != "started":
             raise RuntimeError(f"wait() for a plan that is {self._state}, not started")
-        with quietly():
-            for call in self._finish:
-                call()
+        self._quietly(self._complete)
         self._state = "ready"
+
+    def _complete(self) -> None:
+        for call in self._finish:
+            call()
 
     def __call__(self) -> None:
         """Run the plan: start and wait."""
         self.start()
         self.wait()
+
+    def traced(self, now: Callable[[], float]) -> list[tuple[Call, float, float]]:
+        """Run the plan, and return each of its calls with the time before and after it."""
+        if self._state != "ready":
+            raise RuntimeError(f"traced() of a plan that is {self._state}")
+        return self._quietly(self._timed, now)
+
+    def _timed(self, now: Callable[[], float]) -> list[tuple[Call, float, float]]:
+        timed = []
+        for call in (*self._begin, *self._finish):
+            before = now()
+            call()
+            timed.append((call, before, now()))
+        return timed
 
     def free(self) -> None:
         """Give back the requests; the plan cannot be started again. A second call does nothing."""
@@ -116,129 +153,233 @@ class Plan:
                 request.Free()
 
 
+def refuse(state: str) -> NoReturn:
+    """Refuse to start a plan in such a state."""
+    raise RuntimeError(f"start() of a plan that is {state}")
+
+
+def no_reduction(left: Array, right: Array, /, *, out: Array) -> NoReturn:
+    """Stand for an operation where a schedule has none to do."""
+    raise AssertionError("a reduction in a collective that has none")
+
+
 class Prepared:
     """A schedule and the buffers that it is to run on, checked by one rank alone.
 
-    `whole` keeps the buffer in one piece, whatever scratch that takes.
+    `wanted` are the chunks that have to be complete in the end, by default all of them; they are
+    those of a buffer in one piece, so `whole` has to go with them: it keeps the buffer so, whatever
+    scratch that takes.
     """
 
     terms: Mapping[str, str] = {}
 
     def __init__(
         self,
-        algorithm: Algorithm,
-        topology: Topology,
+        name: str,
+        schedule: Schedule,
         rank: int,
         buffers: Buffers,
-        combine: Combine,
-        whole: bool,
+        combine: Combine = no_reduction,
+        *,
+        wanted: Iterable[int] | None = None,
+        whole: bool = False,
+        rendezvous: bool = False,
+        remark: str = "",
     ) -> None:
-        assert algorithm.schedule is not None
-        self.algorithm = algorithm.name
-        self.remark = algorithm.remark(topology)
-        self.rounds = tuple(algorithm.schedule(rank, topology))
-        self.split = Split(buffers.work.size, algorithm.chunks(topology))
+        self.name = name
+        self.schedule = schedule
+        self.rank = rank
         self.buffers = buffers
         self.combine = combine
+        self.wanted = wanted
         self.whole = whole
+        self.rendezvous = rendezvous
+        self.remark = remark
 
     @property
     def pieces(self) -> int:
-        """In how many pieces, one after the other, the buffer has to run here to bound the scratch.
+        """In how many pieces this rank needs the buffer; all have to take the largest answer."""
+        if self.whole:
+            return 1
+        work = self.buffers.work
+        needed = self.schedule.in_flight * _walk(self.schedule, self.rank, work.size).longest
+        return pieces(needed * work.itemsize, work.size, work.itemsize)
 
-        The bound is one buffer, or one page where the buffer is smaller than that. All ranks have
-        to take the largest answer of any.
+    def bind(
+        self, comm: MPI.Intracomm, tag: int, pieces: int, node: NodeRounds | None = None
+    ) -> Plan:
+        """Return the plan that runs the schedule over each of the pieces in turn.
+
+        `node` carries out the rounds inside this rank's node, if they are not messages.
         """
-        itemsize = self.buffers.work.itemsize
-        needed = scratch_length(self.rounds, self.split) * itemsize
-        return 1 if self.whole else max(1, -(-needed // max(self.split.count * itemsize, PAGE)))
-
-    def bind(self, comm: MPI.Intracomm, tag: int, pieces: int) -> Plan:
-        """Return the plan that runs the schedule over each of the pieces in turn."""
-        whole = Split(self.split.count, pieces)
-        splits = [
-            Split(whole.length(piece), self.split.chunks, whole.offset(piece))
-            for piece in range(pieces)
-        ]
-        longest = max(scratch_length(self.rounds, split) for split in splits)
-        binder = _Binder(self.buffers, self.combine, comm, tag, longest)
+        schedule = segmented(self.schedule, pieces)
+        walk = (_walk if pieces == 1 else _walked)(schedule, self.rank, self.buffers.work.size)
+        binder = _Binder(self, comm, tag, schedule, walk.longest, node)
         if self.buffers.load:
             binder.then(copy, *self.buffers.load)
-        for split in splits:
-            binder.add(self.rounds, split)
+        binder.add(walk)
+        for chunk in range(schedule.chunks) if self.wanted is None else self.wanted:
+            binder.fill(chunk)
         if self.buffers.store:
             binder.finish.append(partial(copy, *self.buffers.store))
-        counts = [traffic(self.rounds, split) for split in splits]
         return Plan(
-            self.algorithm,
+            self.name,
             binder.begin,
             binder.finish,
             requests=binder.requests,
-            traffic=Traffic(*map(sum, zip(*counts, strict=True))),
-            scratch_nbytes=binder.scratch.nbytes + self.buffers.staged_nbytes,
-            remark=self.remark,
+            schedule=schedule,
+            traffic=Traffic(**binder.counts),
+            scratch_nbytes=binder.scratch_nbytes + self.buffers.staged_nbytes,
+            remark=self.remark or (node.remark if node else ""),
+            keeps=self.buffers,
         )
+
+
+class _Walk(NamedTuple):
+    """What a rank does in a schedule, over buffers of some length."""
+
+    tasks: tuple[tuple[Round, Task | None], ...]
+    """Its rounds, each with what it is inside the node; None where it is messages."""
+    longest: int
+    """Elements of scratch that a round needs at most."""
+
+
+def _walked(schedule: Schedule, rank: int, count: int) -> _Walk:
+    """Walk the rounds of a rank."""
+    rounds, split = tuple(schedule.rounds(rank)), Split(count, schedule.chunks)
+    longest = scratch_length(schedule.by_message(rank, rounds), split)
+    return _Walk(tuple(tasks(rounds, schedule.group_of(rank), split)), longest)
+
+
+_walk = lru_cache(maxsize=8)(_walked)
+"""The same, kept: `allreduce` makes a plan each time that it is called."""
+
+
+class _Flight(NamedTuple):
+    """A round that was started: what has to be waited for, and where what is reduced lands."""
+
+    steps: Round
+    requests: list[MPI.Prequest]
+    landed: dict[tuple[int, int], Array]  # by peer and first chunk
 
 
 class _Binder:
     """Collects the calls of one rank's run: up to the first start of requests, and the rest."""
 
     def __init__(
-        self, buffers: Buffers, combine: Combine, comm: MPI.Intracomm, tag: int, scratch_length: int
+        self,
+        prepared: Prepared,
+        comm: MPI.Intracomm,
+        tag: int,
+        schedule: Schedule,
+        longest: int,
+        node: NodeRounds | None,
     ) -> None:
-        self.buffers = buffers
-        self.combine = combine
+        self.buffers = prepared.buffers
+        self.combine = prepared.combine
         self.comm = comm
+        self.send_init = comm.Ssend_init if prepared.rendezvous else comm.Send_init
         self.tag = tag
-        self.scratch = empty(scratch_length, buffers.work.dtype)
+        self.in_flight = schedule.in_flight
+        self.split = Split(self.buffers.work.size, schedule.chunks)
+        self.written = [self.buffers.in_place] * schedule.chunks
+        self.node = node
+        self.longest = longest
+        self.scratch = empty(self.in_flight * longest, self.buffers.work.dtype)
         self.requests: list[MPI.Prequest] = []
+        # Of what is really handed to MPI, or done in the node.
+        self.counts: Counter[str] = Counter()
         self.begin: list[Call] = []
         self.finish: list[Call] = []
-        self.calls = self.begin
+        # What is done in the node waits for others, so all of it has to be left to `wait()`.
+        self.calls = self.finish if node else self.begin
+
+    @property
+    def scratch_nbytes(self) -> int:
+        """Bytes of scratch, for messages and for what the node carries out."""
+        return self.scratch.nbytes + (self.node.scratch_nbytes if self.node else 0)
 
     def then(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> None:
         """Add one call to what runs."""
         self.calls.append(partial(call, *arguments, **options))
 
-    def add(self, rounds: Sequence[Round], split: Split) -> None:
-        """Add a whole schedule over the elements of `split`."""
-        self.split = split
-        self.written = [self.buffers.in_place] * split.chunks
-        for steps in rounds:
-            steps = tuple(s for s in steps if split.length(s.first, s.chunks))
-            if steps:
-                self.add_round(steps)
-        for chunk in range(split.chunks):
-            self.fill(chunk)
-
-    def add_round(self, steps: Round) -> None:
-        """Add: start everything, wait for everything, reduce."""
-        landed: dict[tuple[int, int], Array] = {}  # by peer and first chunk
-        used = 0
-        receives, sends = [], []
-        for step in steps:
-            if isinstance(step, Send):
-                message = raw(self.current(step.first, step.chunks))
-                sends.append(self.comm.Send_init((message, MPI.BYTE), step.peer, self.tag))
+    def add(self, walk: _Walk) -> None:
+        """Add all rounds, each started before those in flight are waited for, if it can be."""
+        flights: deque[_Flight] = deque()
+        slots = cycle(range(self.in_flight))
+        busy: list[int] = []
+        self.calls += self.node.ends if self.node else ()
+        for index, (steps, task) in enumerate(walk.tasks):
+            while len(flights) == self.in_flight or any(
+                depends(steps, flight.steps) for flight in flights
+            ):
+                self.complete(flights.popleft())
+            if task is not None:
+                if self.add_inside(steps, task):
+                    busy.append(index)
                 continue
-            where = self.split.slice(step.first, step.chunks)
+            flights.append(self.start(steps, self.longest * next(slots)))
+            if flights[-1].requests:
+                busy.append(index)
+        for flight in flights:
+            self.complete(flight)
+        self.calls += self.node.ends if self.node else ()
+        self.counts["rounds"] = span(busy)
+
+    def add_inside(self, steps: Round, task: Task) -> bool:
+        """Add a round that the node carries out; return whether it moves anything."""
+        assert self.node is not None
+        moving = [step for step, _ in messages(steps, self.split)]
+        for step in moving:
+            length = self.split.length(step.first, step.chunks)
+            if isinstance(step, Send):
+                self.count_sent(length)
+                continue
+            self.count_received(length)
+            if step.reduce:
+                self.counts["elements_reduced"] += length
+            self.mark_written(step.first, step.chunks)
+        self.calls += self.node.calls(task)
+        return bool(moving)
+
+    def start(self, steps: Round, scratch: int) -> _Flight:
+        """Add the start of a round; what is reduced lands in scratch, from that index on."""
+        landed: dict[tuple[int, int], Array] = {}
+        receives: list[MPI.Prequest] = []
+        sends: list[MPI.Prequest] = []
+        for step, offset in messages(steps, self.split):
+            where, tag = self.split.slice(step.first, step.chunks), self.tag + offset
+            if isinstance(step, Send):
+                message = self.current(step.first, step.chunks)
+                request = self.send_init((raw(message), MPI.BYTE), step.peer, tag)
+                sends.append(cast(MPI.Prequest, request))  # its stub says less
+                self.count_sent(message.size)
+                continue
             target = self.buffers.work[where]
             if step.reduce:
-                target = self.scratch[used : used + target.size]
-                used += target.size
+                target = self.scratch[scratch : scratch + target.size]
+                scratch += target.size
                 landed[step.peer, step.first] = target
-            receives.append(self.comm.Recv_init((raw(target), MPI.BYTE), step.peer, self.tag))
+            receives.append(self.comm.Recv_init((raw(target), MPI.BYTE), step.peer, tag))
+            self.count_received(target.size)
         requests = receives + sends  # receives first, so that no message arrives unexpected
-        self.requests += requests
-        self.then(MPI.Prequest.Startall, requests)
-        self.calls = self.finish
-        self.then(MPI.Prequest.Waitall, requests)
+        if requests:
+            self.requests += requests
+            self.then(MPI.Prequest.Startall, requests)
+            self.calls = self.finish
+        return _Flight(steps, requests, landed)
 
-        for step in steps:
+    def complete(self, flight: _Flight) -> None:
+        """Add the wait for a round, and its reductions."""
+        if not flight.requests:
+            return
+        self.then(MPI.Prequest.Waitall, flight.requests)
+        for step in flight.steps:
             if isinstance(step, Recv) and not step.reduce:
                 self.mark_written(step.first, step.chunks)
-        for meeting in meetings(self.comm.rank, steps):
-            self.add_meeting(meeting, landed)
+        for meeting in meetings(self.comm.rank, flight.steps):
+            if self.split.length(meeting.first, meeting.chunks):
+                self.add_meeting(meeting, flight.landed)
 
     def add_meeting(self, meeting: Meeting, landed: dict[tuple[int, int], Array]) -> None:
         """Add the reductions of one meeting, from left to right; the last writes the result."""
@@ -251,6 +392,7 @@ class _Binder:
             last = index == len(others)
             out = result if last or right is own else right  # scratch takes what is unfinished
             self.then(self.combine, left, right, out=out)
+            self.counts["elements_reduced"] += right.size
             left = out
         self.mark_written(first, chunks)
 
@@ -269,6 +411,14 @@ class _Binder:
         if not self.written[chunk] and where.start < where.stop:
             self.then(copy, self.buffers.work[where], self.buffers.contribution[where])
             self.mark_written(chunk, 1)
+
+    def count_sent(self, elements: int) -> None:
+        self.counts["messages_sent"] += 1
+        self.counts["elements_sent"] += elements
+
+    def count_received(self, elements: int) -> None:
+        self.counts["messages_received"] += 1
+        self.counts["elements_received"] += elements
 
     def mark_written(self, first: int, chunks: int) -> None:
         self.written[first : first + chunks] = [True] * chunks

@@ -1,5 +1,6 @@
-"""`native`: the MPI library's own MPI_Allreduce, as a plan like any other."""
+"""The MPI library's own MPI_Allreduce, called or as a persistent request: plans like any other."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -7,7 +8,7 @@ from mpi4py import MPI
 
 from mpiring.arrays import Buffers, copy, empty
 from mpiring.errors import Unsupported
-from mpiring.executor import Call, Plan
+from mpiring.executor import Call, Plan, refuse
 from mpiring.operations import describe, mpi_datatype
 
 
@@ -17,6 +18,7 @@ class Prepared:
     Raises Unsupported where it has no such datatype, or not this operation on it.
     """
 
+    name = "native"
     pieces = 1
 
     def __init__(self, op: MPI.Op, buffers: Buffers) -> None:
@@ -34,30 +36,100 @@ class Prepared:
             except MPI.Exception:
                 raise Unsupported(f"the MPI library has no {describe(op)} of {dtype}") from None
 
-    def bind(self, comm: MPI.Intracomm, tag: int, pieces: int) -> Plan:
-        """Return the plan that calls `comm.Allreduce` in its `wait()`."""
+    @property
+    def arguments(self) -> tuple[Any, Any, MPI.Op]:
+        """What the library's call is given, on this rank."""
         work, count = self.buffers.work, self.buffers.work.size
         send: Any = MPI.IN_PLACE
         if not self.buffers.in_place:
             send = (self.buffers.contribution, count, self.datatype)
-        call = partial(comm.Allreduce, send, (work, count, self.datatype), self.op)
-        begin: list[Call] = []
-        finish: list[Call] = [call]
-        if self.buffers.load:
-            begin.append(partial(copy, *self.buffers.load))
-        if self.buffers.store:
-            finish.append(partial(copy, *self.buffers.store))
+        return send, (work, count, self.datatype), self.op
+
+    def bind(self, comm: MPI.Intracomm, tag: int, pieces: int) -> Plan:
+        """Return the plan that calls `comm.Allreduce` in its `wait()`."""
+        call = partial(comm.Allreduce, *self.arguments)
+        begin, finish = self.staged([], [call])
         if begin or len(finish) > 1:
-            return Plan("native", begin, finish, scratch_nbytes=self.buffers.staged_nbytes)
-        return _Bare("native", begin, finish, call)
+            return Plan(self.name, begin, finish, scratch_nbytes=self.buffers.staged_nbytes)
+        return _Bare(self.name, begin, finish, call)
+
+    def staged(self, begin: list[Call], finish: list[Call]) -> tuple[list[Call], list[Call]]:
+        """Return the calls of a run, with the copies of what is not contiguous before and after."""
+        load, store = self.buffers.load, self.buffers.store
+        before: list[Call] = [partial(copy, *load)] if load else []
+        after: list[Call] = [partial(copy, *store)] if store else []
+        return [*before, *begin], [*finish, *after]
 
 
-class _Bare(Plan):
-    """Called, it is nothing but the library's call: what ours are measured against."""
+class Persistent(Prepared):
+    """The same as a persistent request."""
 
-    def __init__(self, algorithm: str, begin: list[Call], finish: list[Call], call: Call) -> None:
-        super().__init__(algorithm, begin, finish)
+    name = "native_persistent"
+
+    def bind(self, comm: MPI.Intracomm, tag: int, pieces: int) -> Plan:
+        """Return the plan that starts the request in its `start()`; making it is collective.
+
+        Raises Unsupported where the library has no such requests.
+        """
+        try:
+            request = comm.Allreduce_init(*self.arguments)
+        except (NotImplementedError, MPI.Exception) as error:
+            raise Unsupported(f"the MPI library cannot: {error}") from None
+        begin, finish = self.staged([request.Start], [request.Wait])
+        kind = _Persistent if len(begin) + len(finish) > 2 else _BarePersistent
+        return kind(self.name, begin, finish, [request], scratch_nbytes=self.buffers.staged_nbytes)
+
+
+class _Bare(partial[None], Plan):
+    """Called, it is the library's call itself, without a line of Python in between.
+
+    Out of turn it is what refuses that: the call is put back when the plan is ready again.
+    """
+
+    def __new__(cls, name: str, begin: list[Call], finish: list[Call], call: Any) -> "_Bare":
+        return super().__new__(cls, call.func, *call.args)
+
+    def __init__(self, name: str, begin: list[Call], finish: list[Call], call: Any) -> None:
         self._call = call
+        Plan.__init__(self, name, begin, finish)
+
+    def start(self) -> None:
+        super().start()
+        self._become(partial(refuse, self._state))
+
+    def wait(self) -> None:
+        super().wait()
+        self._become(self._call)
+
+    def _release(self) -> None:
+        super()._release()
+        self._become(partial(refuse, self._state))
+
+    def _become(self, call: Any) -> None:
+        # How partial is unpickled; its stub does not say so.
+        self.__setstate__((call.func, call.args, {}, self.__dict__))  # type: ignore[attr-defined]
+
+
+class _Persistent(Plan):
+    def _release(self) -> None:
+        if self._state == "started":  # MPI frees no collective request that is under way
+            self._requests = ()
+        super()._release()
+
+
+class _BarePersistent(_Persistent):
+    """Called, it starts the request and waits for it, and nothing else."""
+
+    def __init__(self, *arguments: Any, **others: Any) -> None:
+        super().__init__(*arguments, **others)
+        (self._start_request,), (self._wait_for_it,) = self._begin, self._finish
 
     def __call__(self) -> None:
-        self._call()
+        if self._state != "ready":
+            refuse(self._state)
+        self._start_request()
+        self._wait_for_it()
+
+
+FORMS: Mapping[str, type[Prepared]] = {form.name: form for form in (Prepared, Persistent)}
+"""What fulfils a request, by the names in the registry."""

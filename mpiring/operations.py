@@ -34,14 +34,13 @@ def combine_for(op: MPI.Op, dtype: DType) -> Combine:
     datatype = mpi_datatype(dtype)
 
     def combine(left: Array, right: Array, /, *, out: Array) -> None:
-        # MPI has a two-operand form alone: the second array becomes first op second.
-        if out is left:
-            op.Reduce_local((left, datatype), (right, datatype))
-            arrays.copy(out, right)  # a plan never needs its right operand again
-        else:
-            if out is not right:
-                arrays.copy(out, right)
-            op.Reduce_local((left, datatype), (out, datatype))
+        # MPI has a two-operand form alone: the second array becomes first op second. Where the
+        # result goes to the first one, that is copied: the second may be another rank's.
+        if arrays.overlap(out, left):
+            left = left.copy()
+        if not arrays.overlap(out, right):
+            arrays.copy(out, right)
+        op.Reduce_local((left, datatype), (out, datatype))
 
     return combine
 

@@ -9,7 +9,10 @@ import pytest
 from mpi4py import MPI
 
 import mpiring
-from mpiring.executor import _ABANDONED, PAGE
+from mpiring.chunks import Split
+from mpiring.cost import PAGE, total, traffic
+from mpiring.executor import _ABANDONED
+from mpiring.options import DEFAULTS
 
 pytestmark = pytest.mark.mpi
 
@@ -44,15 +47,18 @@ def test_a_plan_out_of_turn_is_refused(comm, algorithm):
     with pytest.raises(RuntimeError, match="wait"):
         plan.wait()
     plan.start()
-    with pytest.raises(RuntimeError, match="started"):
-        plan.start()
+    for again in (plan.start, plan):
+        with pytest.raises(RuntimeError, match="started"):
+            again()
     with pytest.raises(RuntimeError, match="started"):
         plan.free()
     plan.wait()
+    plan()
     plan.free()
     plan.free()
-    with pytest.raises(RuntimeError, match="freed"):
-        plan.start()
+    for again in (plan.start, plan):
+        with pytest.raises(RuntimeError, match="freed"):
+            again()
 
 
 def test_a_plan_dropped_while_started_keeps_its_buffers(comm, scheduled):
@@ -101,30 +107,41 @@ def test_nothing_large_is_allocated_while_a_plan_runs(comm, scheduled):
 
 
 def test_traffic_is_what_is_sent(comm, scheduled, two_nodes):
-    from oracle import bytes_sent
-
-    # So short that no algorithm runs in several pieces.
-    plan = mpiring.allreduce_init(
-        np.zeros(97), np.zeros(97), algorithm=scheduled, topology=two_nodes
-    )
-    expected = bytes_sent(scheduled, comm.rank, comm.size, 97, two_nodes.nodes)
-    assert plan.traffic.elements_sent == expected
+    for count in (0, 1, 97, 50001):
+        plan = mpiring.allreduce_init(
+            np.zeros(count), np.zeros(count), algorithm=scheduled, topology=two_nodes
+        )
+        split = Split(count, plan.schedule.chunks)
+        assert plan.traffic == traffic(plan.schedule.rounds(comm.rank), split)
+        schedule = mpiring.ALGORITHMS[scheduled].scheduled(two_nodes, DEFAULTS, count, 8)
+        assert plan.traffic == total(schedule, two_nodes, count, 8).ranks[comm.rank]
 
 
 @pytest.mark.mpi(min_size=2, max_size=2)
 def test_ten_thousand_calls_leak_nothing(comm, algorithm):
     sendbuf, recvbuf = np.ones(100), np.zeros(100)
 
-    def calls(number):
+    def ours():
+        mpiring.allreduce(sendbuf, recvbuf, algorithm=algorithm)
+
+    def of_the_library():
+        comm.Allreduce_init(sendbuf, recvbuf).Free()
+
+    def calls(number, call=ours):
         for _ in range(number):
-            mpiring.allreduce(sendbuf, recvbuf, algorithm=algorithm)
+            call()
         gc.collect()
 
-    calls(2000)
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    calls(10000)
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident
-    assert resident * 1024 / 10000 < 50  # bytes per call; the least that a plan holds is kilobytes
+    def grows(call):
+        """Return by how many bytes the process grows in each of many calls."""
+        calls(2000, call)
+        resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        calls(10000, call)
+        return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident) * 1024 / 10000
+
+    # Open MPI 5.0 keeps a kilobyte of each persistent request that is freed.
+    leaked = grows(of_the_library) if algorithm == "native_persistent" else 0
+    assert grows(ours) < leaked + 50  # the least that a plan holds is kilobytes
 
     tracemalloc.start()
     calls(100)
@@ -132,7 +149,9 @@ def test_ten_thousand_calls_leak_nothing(comm, algorithm):
     calls(1000)
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert (after - before) / 1000 < 10  # bytes per call that Python still holds
+    # Some kilobytes of tuples that Python keeps at hand come and go; one object left by each call
+    # would be 50 bytes or more.
+    assert (after - before) / 1000 < 40
 
 
 @pytest.mark.mpi(min_size=2, max_size=3)

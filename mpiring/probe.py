@@ -1,0 +1,84 @@
+"""What each rank sees of its job, gathered for `checkup`."""
+
+import ctypes
+import os
+import platform
+import re
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+from mpi4py import MPI
+
+import mpiring
+from mpiring.checkup import TOLD, VISIBLE, Seen
+from mpiring.machine import free_shared_memory, mpi_library, thread_level
+from mpiring.noise import tick
+
+
+def gather(comm: MPI.Intracomm) -> list[Seen]:
+    """Return what each rank sees, in their order. Collective."""
+    tick_s = tick()
+    comm.Barrier()
+    return comm.allgather(_look(time.time(), tick_s))
+
+
+def _look(wall_s: float, tick_s: float) -> Seen:
+    path, affinity = library_path(), os.sched_getaffinity(0)
+    return Seen(
+        host=platform.node(),
+        affinity=tuple(sorted(affinity)),
+        bound_to=bound_to(affinity, os.cpu_count() or 1),
+        shared_bytes=free_shared_memory(),
+        mpi_library=f"{mpi_library()}, {path}" if path else mpi_library(),
+        thread_level=thread_level(),
+        versions={
+            "mpiring": mpiring.__version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "mpi4py")},
+        },
+        wall_s=wall_s,
+        tick_s=tick_s,
+        environ={name: os.environ[name] for name in TOLD if name in os.environ},
+        gpus=len([name for name in os.listdir("/dev") if re.fullmatch(r"nvidia\d+", name)]),
+        visible=next((os.environ[name] for name in VISIBLE if name in os.environ), None),
+        gpu_aware=gpu_aware(),
+    )
+
+
+def bound_to(affinity: Collection[int], online: int, system: Path = Path("/")) -> int | None:
+    """Return the core whose threads alone a rank may use, by its first thread.
+
+    None where there are several cores, or where all that is `online` in the host is one: then
+    nobody was bound. `system` is where /sys is.
+    """
+    cores = {_first_thread(system / f"sys/devices/system/cpu/cpu{cpu}", cpu) for cpu in affinity}
+    return cores.pop() if len(cores) == 1 and len(affinity) < online else None
+
+
+def _first_thread(folder: Path, cpu: int) -> int:
+    """Return the first thread of the core that `cpu` is a thread of."""
+    with suppress(OSError, ValueError):
+        siblings = (folder / "topology" / "thread_siblings_list").read_text()  # `0,64` or `0-1`
+        return int(re.split("[,-]", siblings)[0])
+    return cpu
+
+
+def library_path() -> str:
+    """Return where the MPI library of this process lies, as Linux tells it."""
+    with suppress(OSError):
+        maps = Path("/proc/self/maps").read_text()
+        found = re.search(r"(/\S*/libmpi\w*\.so\S*)", maps)
+        return found[1] if found else ""
+    return ""
+
+
+def gpu_aware() -> bool | None:
+    """Return whether the library says that it takes GPU buffers; None where it cannot say."""
+    with suppress(OSError, AttributeError):
+        return bool(ctypes.CDLL(MPI.__file__).MPIX_Query_cuda_support())
+    with suppress(OSError, AttributeError):
+        return bool(ctypes.CDLL(library_path()).MPIX_Query_cuda_support())
+    return None

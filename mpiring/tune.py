@@ -1,0 +1,200 @@
+"""Measure what `auto` should pick: at each size everything once over, then the best in earnest.
+
+The final has samples of its own: those by which the finalists were chosen favour whoever was lucky
+in them.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mpi4py import MPI
+
+from mpiring.algorithms import ALGORITHMS
+from mpiring.arrays import dtype_named
+from mpiring.bench import Bench, Config
+from mpiring.chunks import Split
+from mpiring.cost import traffic
+from mpiring.decision import AUTO, NATIVE, Pick, Row, Situation, merged
+from mpiring.errors import UsageError
+from mpiring.machine import library_name, thread_level
+from mpiring.noise import Noise
+from mpiring.options import Options
+from mpiring.results import Point
+from mpiring.topology import Topology
+from mpiring.tuning import By, fastest, pick, without_blips
+from mpiring.units import format_size
+
+OF_THE_LIBRARY = (NATIVE, "native_persistent")
+"""In every final."""
+FINALISTS = 3
+"""Beside those, and beside what was picked at the size before."""
+SEGMENTS = (32 << 10, 128 << 10, 512 << 10)
+"""Bytes, tried of whatever can be cut, beside its own default."""
+SHARE_OF_HEATS = 1 / 3
+"""Of the time for a size; the rest is the final's."""
+FEWEST_IN_HEATS = 3
+MOST_TRAFFIC, FROM_NBYTES = 4, 64 << 10
+"""From this size on, what sends so many times as many bytes as another one is not even tried: on
+many ranks it would take all the time there is."""
+
+
+@dataclass(frozen=True)
+class Contest(Config):
+    """A benchmark of algorithms with options of their own, each called by the words for both."""
+
+    picks: Mapping[str, Pick] = field(default_factory=dict)
+
+    @classmethod
+    def of_all(cls, config: Config) -> "Contest":
+        """Return the one between all variants of the algorithms of a configuration."""
+        same = {name: getattr(config, name) for name in config.__dataclass_fields__}
+        return cls(**same, picks={str(one): one for one in variants(config.algorithms)})
+
+    @property
+    def names(self) -> list[str]:
+        """What is measured."""
+        return list(self.picks)
+
+    def pick_of(self, name: str) -> Pick:
+        """Return the algorithm and its options."""
+        return self.picks[name]
+
+
+def variants(algorithms: Iterable[str]) -> Iterator[Pick]:
+    """Yield what is tried of these algorithms, and of the library's own in any case."""
+    for name in ALGORITHMS:
+        if name != AUTO and name in (*algorithms, *OF_THE_LIBRARY):
+            yield Pick(name)
+            if "segment" in ALGORITHMS[name].heeded:
+                yield from (Pick(name, Options(segment=segment)) for segment in SEGMENTS)
+
+
+def candidates(
+    comm: MPI.Intracomm, picks: Iterable[Pick], topology: Topology, count: int, itemsize: int
+) -> list[Pick]:
+    """Return which of `picks` to try on `count` elements, in their order. Collective.
+
+    They can run there; of several with the same rounds on every rank only the first is among them;
+    and they do not send far more than another one.
+    """
+    able: list[Pick] = []
+    work: list[Hashable] = []
+    sent: list[int] = []
+    for one in picks:
+        algorithm = ALGORITHMS[one.algorithm]
+        if algorithm.schedule is None:
+            able.append(one)
+            work.append(one)
+            sent.append(0)
+            continue
+        try:
+            whole = algorithm.schedule(topology, one.options)
+            segments = algorithm.segments(whole.chunks, topology, one.options, count, itemsize)
+        except UsageError:  # on all ranks alike
+            continue
+        rounds = tuple(whole.rounds(comm.rank))
+        able.append(one)
+        cut = algorithm.cut if segments > 1 else None
+        work.append((rounds, whole.chunks, whole.memory, segments, cut))
+        sent.append(traffic(rounds, Split(count, whole.chunks)).elements_sent)
+    everyone: list[tuple[list[int], list[int]]] = comm.allgather(
+        (list(map(work.index, work)), sent)
+    )
+    same = list(zip(*(firsts for firsts, _ in everyone), strict=True))
+    busiest = [max(column) for column in zip(*(sent for _, sent in everyone), strict=True)]
+    least = min(filter(None, busiest), default=0)
+    bound = MOST_TRAFFIC * least if count * itemsize >= FROM_NBYTES else max(busiest)
+    return [
+        one
+        for index, one in enumerate(able)
+        if same.index(same[index]) == index and busiest[index] <= bound
+    ]
+
+
+class Tuning:
+    """A search for the rules of one situation. Running it is collective."""
+
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        contest: Contest,
+        topology: Topology,
+        noise: Noise,
+        report: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.comm = comm
+        self.contest = contest
+        self.topology = topology
+        self.noise = noise
+        self.report = report
+        self.itemsize = dtype_named(contest.dtype).itemsize
+        self.finals: dict[int, By] = {}
+        """The points of the finals, by size in bytes."""
+        self.picked: list[str] = []
+        """What was picked at each of these sizes."""
+        self.wrong: list[Point] = []
+        """Those whose check failed, which is in the heats."""
+
+    def run(self, sizes: Iterable[int]) -> Iterator[tuple[str, By]]:
+        """Yield what is picked at each size in bytes, and the points of its final.
+
+        Sizes ascend, and are whole elements. Raises UsageError where nothing can run.
+        """
+        incumbent = NATIVE
+        for nbytes in sizes:
+            finals = self.final(nbytes, incumbent)
+            if not fastest(finals, 1):
+                raise UsageError(f"nothing could be timed at {format_size(nbytes)}")
+            incumbent = pick(finals, incumbent)
+            self.finals[nbytes] = finals
+            self.picked.append(incumbent)
+            yield incumbent, finals
+
+    def row(self, **measured: object) -> Row:
+        """Return the rules, with the times beside what else is `measured`."""
+        names = without_blips(self.picked, list(self.finals.values()))
+        picks = [self.contest.picks[name] for name in names]
+        times = [
+            {"size": format_size(nbytes), **{name: _microseconds(p) for name, p in finals.items()}}
+            for nbytes, finals in self.finals.items()
+        ]
+        situation = Situation.of(
+            self.topology, library_name(), self.itemsize, self.contest.buffers, thread_level()
+        )
+        rules = merged(list(zip(self.finals, picks, strict=True)))
+        return Row(situation, rules, {**measured, "times_us": times})
+
+    def final(self, nbytes: int, incumbent: str) -> By:
+        """Measure everything, and then the best beside the library's and what was picked before."""
+        sampling, picks = self.contest.sampling, self.contest.picks
+        count = nbytes // self.itemsize
+        entered = candidates(self.comm, picks.values(), self.topology, count, self.itemsize)
+        heats_s = sampling.time_limit_s * SHARE_OF_HEATS
+        heats = self.measured(
+            nbytes,
+            dict.fromkeys((*map(str, entered), incumbent)),
+            sampling=replace(sampling, time_limit_s=heats_s, fewest=FEWEST_IN_HEATS),
+        )
+        self.wrong += [point for point in heats.values() if point.check_ok is False]
+        ours = {name: point for name, point in heats.items() if name not in OF_THE_LIBRARY}
+        finalists = dict.fromkeys((*fastest(ours, FINALISTS), incumbent, *OF_THE_LIBRARY))
+        finals = self.measured(
+            nbytes,
+            [name for name in finalists if heats[name].samples_s],
+            sampling=replace(sampling, time_limit_s=sampling.time_limit_s - heats_s),
+            check=False,  # once is enough
+        )
+        return {name: replace(p, check_ok=heats[name].check_ok) for name, p in finals.items()}
+
+    def measured(self, nbytes: int, names: Iterable[str], **changes: Any) -> By:
+        """Return a point for each of these, and `native`'s samples in it."""
+        picks = {name: self.contest.picks[name] for name in names}
+        contest = replace(self.contest, picks=picks, **changes)
+        bench = Bench(self.comm, contest, self.topology, self.noise, self.report)
+        (points,) = bench.run([nbytes])
+        return {point.algorithm: point for point in points}
+
+
+def _microseconds(point: Point) -> float:
+    return round(1e6 * (point.median_s or 0.0), 2)

@@ -1,0 +1,225 @@
+"""`mpiring tune` as users run it, and what `bench` makes of the file."""
+
+import json
+import re
+
+import pytest
+from command import MPIRING, faulty, mpiring, run
+
+from mpiring import built_in
+from mpiring.decision import Pick, Row, Rule, Situation, Table
+from mpiring.decision_file import read, to_toml
+
+QUICK = ("tune", "-q", "--time-limit", "0.05", "-a", "ring,naive")
+
+
+@pytest.fixture(scope="module", name="tuned")
+def fixture_tuned(tmp_path_factory):
+    """A file that was measured on two ranks, and what was said of it."""
+    path = tmp_path_factory.mktemp("tuned") / "d.toml"
+    finished = mpiring(2, *QUICK, "-s", "8,10,64KiB", "-o", path)
+    assert finished.status == 0, finished.stderr
+    return path, finished
+
+
+def test_what_was_measured_is_in_the_file(tuned):
+    path, finished = tuned
+    (row,) = read(path.read_text(), "d.toml").rows
+    assert row.situation[1:] == (1, 2, 4, "ordinary", "multiple")
+    assert row.measured["dtype"] == "float32"
+    assert row.measured.keys() >= {"started", "mpi_library", "mpiring", "thread_level", "cpu_model"}
+    times = row.measured["times_us"]
+    assert [one["size"] for one in times] == ["8 B", "12 B", "64 KiB"]
+    for one in times:
+        assert {"native", "ring"} & one.keys()
+        assert all(us > 0 for name, us in one.items() if name != "size")
+    picked = [line.split()[2] for line in finished.stdout.splitlines() if " B " in line[:12]]
+    assert len(picked) == 2
+    assert set(picked) <= {"ring", "naive", "native", "native_persistent"}
+    assert row.sentence() in finished.stdout
+    assert "10 B rounded up to whole elements: 12 B" in finished.stderr
+
+
+def test_a_situation_has_the_thread_level_that_is_asked_for(tmp_path):
+    path = tmp_path / "d.toml"
+    finished = mpiring(2, *QUICK, "-s", "8", "--thread-level", "single", "-o", path)
+    assert finished.status == 0, finished.stderr
+    (row,) = read(path.read_text(), "d.toml").rows
+    assert row.situation.thread_level == row.measured["thread_level"] != "multiple"
+
+
+def test_it_is_shown_in_words_without_mpi(tuned):
+    path, finished = tuned
+    program = "import sys; sys.modules['mpi4py'] = None; from mpiring.cli import main; main()"
+    shown = run([MPIRING[0], "-c", program, "tune", "--show", path])
+    assert shown.status == 0, shown.stderr
+    sentence, origin = shown.stdout.splitlines()
+    assert sentence in finished.stdout
+    assert re.match(r"  Measured 20\S+ with .* at thread level \w+, float32 sum, on ", origin)
+    shown = mpiring(0, "tune", "--show", "built-in")
+    sentences = [line for line in shown.stdout.splitlines() if line.startswith("On ")]
+    assert sentences == [row.sentence() for row in built_in.table().rows]
+
+
+@pytest.mark.parametrize("fault", ["skip_the_last_chunk", "change_the_send_buffer"])
+def test_what_gives_wrong_data_is_named_and_not_picked(fault, tmp_path):
+    path = tmp_path / "d.toml"
+    finished = faulty(2, fault, *QUICK, "-s", "8,64KiB", "-o", path)
+    assert finished.status == 1, finished.stderr
+    named = re.findall(r"^mpiring: ring at (.*?): WRONG: rank \d: ", finished.stderr, re.MULTILINE)
+    assert ", ".join(named) == "8 B, 64 KiB"
+    assert "Traceback" not in finished.stderr
+    (row,) = read(path.read_text(), "d.toml").rows
+    assert all("ring" not in one for one in row.measured["times_us"])
+
+
+def test_other_situations_stay_and_the_same_one_is_measured_anew(tuned, tmp_path):
+    path = tmp_path / "d.toml"
+    path.write_text(tuned[0].read_text())
+    assert mpiring(2, *QUICK, "-s", "8", "--dtype", "float64", "-o", path).status == 0
+    first, second = read(path.read_text(), "d.toml").rows
+    assert (first.situation.itemsize, second.situation.itemsize) == (4, 8)
+    assert first == read(tuned[0].read_text(), "d.toml").rows[0]
+    assert mpiring(2, *QUICK, "-s", "8", "--dtype", "float64", "-o", path).status == 0
+    assert [row.situation for row in read(path.read_text(), "d.toml").rows] == [
+        first.situation,
+        second.situation,
+    ]
+
+
+def bench(ranks, *arguments, **options):
+    fast = ("--repetitions", "6", "--warmup", "1", "-q")
+    return mpiring(ranks, "bench", "-a", "auto", *fast, *arguments, **options)
+
+
+@pytest.fixture(name="decision")
+def fixture_decision(tuned, tmp_path):
+    """Rules for this library with picks that no measurement would make."""
+    (row,) = read(tuned[0].read_text(), "d.toml").rows
+    rules = (Rule(64, Pick("parameter_server")), Rule(None, Pick("binomial_tree")))
+    path = tmp_path / "d.toml"
+    path.write_text(to_toml(Table((Row(row.situation, rules),), "d.toml")))
+    return path
+
+
+def ran(finished):
+    assert finished.status == 0, finished.stderr
+    points = json.loads(finished.stdout)["points"]
+    return {p["nbytes"]: (p["ran"], p["note"]) for p in points if p["algorithm"] == "auto"}
+
+
+def test_auto_goes_by_the_file_and_names_what_it_picked(decision):
+    expected = {
+        64: ("auto: parameter_server", f"parameter_server, by {decision}"),
+        68: ("auto: binomial_tree", f"binomial_tree, by {decision}"),
+    }
+    asked = ("-s", "64,68", "--format", "json")
+    assert ran(bench(2, *asked, "--decision", decision)) == expected
+    assert ran(bench(2, *asked, MPIRING_DECISION=str(decision))) == expected
+    (near,) = ran(bench(3, "-s", "8", "--format", "json", "--decision", decision)).values()
+    assert near[1].endswith("; its nearest rules are for 2 ranks per node")
+    shown = bench(2, "-s", "64,68", "--decision", decision).stdout
+    assert f"auto at 64 B: parameter_server, by {decision}" in shown
+
+
+def test_a_resumed_run_goes_by_the_same_file(decision, tmp_path):
+    result = tmp_path / "r.json"
+    assert bench(2, "-s", "64", "--decision", decision, "-o", result).status == 0
+    again = mpiring(2, "bench", "-q", "-s", "68", "--resume", result)
+    assert again.status == 0, again.stderr
+    document = json.loads(result.read_text())
+    assert document["config"]["decision"] == str(decision)
+    assert [p["ran"] for p in document["points"] if p["algorithm"] == "auto"] == [
+        "auto: parameter_server",
+        "auto: binomial_tree",
+    ]
+    other = bench(2, "-s", "80", "--resume", result, "--decision", tmp_path / "none.toml")
+    assert other.status == 2
+
+
+def test_a_resumed_run_goes_by_the_same_rules(decision, tmp_path):
+    """As where the file was tuned anew meanwhile: points by two tables would stand side by side."""
+    result = tmp_path / "r.json"
+    assert bench(2, "-s", "64", "--decision", decision, "-o", result).status == 0
+    text = decision.read_text()
+    decision.write_text(text.replace("binomial_tree", "recursive_doubling"))
+    finished = mpiring(2, "bench", "-q", "-s", "68", "--resume", result)
+    assert finished.status == 2
+    assert finished.stderr.count(f"{result}: its decision_digest is ") == 1, finished.stderr
+    decision.write_text(f"# by hand\n{text}")
+    assert mpiring(2, "bench", "-q", "-s", "68", "--resume", result).status == 0
+
+
+@pytest.mark.parametrize("names", [0, 1])
+def test_the_variable_of_rank_0_counts(decision, names):
+    """An environment may be that of one host alone."""
+    command = [*MPIRING, "bench", "-q", "-a", "auto", "-s", "64", "--repetitions", "6"]
+    command += ["--format", "json"]
+    own = [["env", f"MPIRING_DECISION={decision}"] if rank == names else [] for rank in (0, 1)]
+    ranks = ["-n", "1", *own[0], *command, ":", "-n", "1", *own[1], *command]
+    ((name, note),) = ran(run(["mpirun", *ranks], timeout=20)).values()
+    assert (name == "auto: parameter_server") == (names == 0)
+    assert note.endswith(f", by {decision}" if names == 0 else ", by the built-in table")
+
+
+SITUATION = Situation("MPICH", 1, 2, 4)
+SOUND = to_toml(Table((Row(SITUATION, (Rule(None, Pick("native")),)),), ""))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "d.toml: No such file or directory"),
+        (b"\xff", "d.toml: not a text file"),
+        ("x", "d.toml: not TOML"),
+        (SOUND.replace("decision/1", "decision/9"), "d.toml: schema is 'mpiring.decision/9'"),
+        (
+            SOUND.replace("native", "nativ"),
+            "d.toml: situation 1: rule 1: unknown algorithm 'nativ'",
+        ),
+        (SOUND.replace("{", '{ up_to = "8",'), "d.toml: situation 1: a gap: no rule is for sizes"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+@pytest.mark.parametrize("variable", [False, True])
+def test_a_file_that_auto_cannot_go_by_is_refused(tmp_path, content, said, variable):
+    path = tmp_path / "d.toml"
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    options = {"MPIRING_DECISION": str(path)} if variable else {}
+    named = [] if variable else ["--decision", path]
+    finished = bench(2, "-s", "8", *named, **options)
+    assert (finished.status, finished.stdout) == (2, "")
+    assert finished.stderr.count(said) == 1, finished.stderr
+    assert finished.stderr.count("mpiring: ") == 1  # a launcher may have its say, too
+    assert "Traceback" not in finished.stderr
+    if not variable:
+        shown = mpiring(0, "tune", "--show", path)
+        assert (shown.status, shown.stdout) == (2, "")
+        assert said in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["tune"], "tune needs either -o FILE.toml, or --show FILE.toml"),
+        (["tune", "-o", "x.toml", "--show", "x.toml"], "tune needs either -o"),
+        (["tune", "-o", ""], "the name of the file is empty"),
+        (["tune", "-o", "/no/such/d.toml"], "/no/such/d.toml: cannot be written: No such file"),
+        (["tune", "-o", "/tmp"], "/tmp: is a directory"),
+        (["tune", "-o", "setup.cfg"], "setup.cfg: not TOML: .*, so it is not overwritten"),
+        (["tune", "-o", "pyproject.toml"], "schema is None.*, so it is not overwritten"),
+        (["tune", "-o", "/dev/null", "-s", "1TiB"], r"needs \S+ TiB of memory"),
+        (["tune", "-o", "/dev/null", "-a", "rng"], "did you mean ring"),
+        (["tune", "-o", "/dev/null", "--op", "band"], "band is not defined for float32"),
+        (["bench", "-a", "ring", "--decision", "x"], "--decision changes nothing: auto is not"),
+        (["bench", "-a", "auto", "--segment", "8"], "--segment changes nothing: auto has no"),
+        (["bench", "-a", "auto", "--rendezvous"], "--rendezvous changes nothing: auto has no"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_said_once(arguments, said):
+    finished = mpiring(2, *arguments)
+    assert (finished.status, finished.stdout) == (2, ""), finished.stderr
+    assert len(re.findall(said, finished.stderr)) == 1, finished.stderr
+    assert "Traceback" not in finished.stderr
