@@ -5,18 +5,28 @@
 >>> mpiring.allreduce(np.arange(3.0), total, algorithm="ring")
 
 Importing this package does not import MPI: algorithms, schedules and topologies can be read and
-simulated where no MPI is installed. MPI comes in with the first use of `allreduce` or
-`allreduce_init`.
+simulated where no MPI is installed. MPI comes in with the first use of a collective.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from mpiring.algorithms import ALGORITHMS
 from mpiring.errors import Disagreement, MpiringError, Unsupported, UsageError
+from mpiring.options import Options
 from mpiring.topology import Level, Topology
 
 if TYPE_CHECKING:
-    from mpiring.collective import allreduce, allreduce_init
+    from mpiring.collective import (
+        allgather,
+        allgather_init,
+        allreduce,
+        allreduce_init,
+        bcast,
+        bcast_init,
+        empty,
+        reduce_scatter,
+        reduce_scatter_init,
+    )
     from mpiring.executor import Plan
 
 __version__ = "0.1.0"
@@ -25,15 +35,28 @@ __all__ = [
     "Disagreement",
     "Level",
     "MpiringError",
+    "Options",
     "Plan",
     "Topology",
     "Unsupported",
     "UsageError",
+    "allgather",
+    "allgather_init",
     "allreduce",
     "allreduce_init",
+    "bcast",
+    "bcast_init",
+    "empty",
+    "reduce_scatter",
+    "reduce_scatter_init",
 ]
 
-_NEEDS_MPI = {"allreduce": "collective", "allreduce_init": "collective", "Plan": "executor"}
+_CALLS = ("allreduce", "reduce_scatter", "allgather", "bcast")
+_NEEDS_MPI = {
+    "Plan": "executor",
+    "empty": "collective",
+    **{name + form: "collective" for name in _CALLS for form in ("", "_init")},
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -41,4 +64,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"mpiring.{_NEEDS_MPI[name]}"), name)
+    found = getattr(import_module(f"mpiring.{_NEEDS_MPI[name]}"), name)
+    globals()[name] = found  # so that the next look finds it at once
+    return found

@@ -2,7 +2,8 @@
 
 Rank 0 and each other rank exchange short messages; the exchange that took least time tells best
 what the other clock showed in its middle (Cristian, Probabilistic clock synchronization, 1989). Two
-such looks some time apart give the drift.
+such looks some time apart give the drift. The next is due when as much time again has gone by: what
+the looks could not tell of the drift has then moved the clock by no more than they may be wrong.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from mpi4py import MPI
 
 EXCHANGES = 40
 RENEW_AFTER_S = 5.0
+"""At the latest, since drift itself changes."""
 
 
 class _Look(NamedTuple):
@@ -56,11 +58,10 @@ class GlobalClock:
         known = abs(moved) > self.look.error + self.first.error
         self.drift = moved / elapsed if known and elapsed > 0 else 0.0
 
-    @property
     def stale(self) -> bool:
-        """Whether it is time to look again, as rank 0 sees it. Collective."""
-        due = self.local() - self.look.when > RENEW_AFTER_S
-        return bool(self.comm.bcast(due))
+        """Return whether it is time to look again, as rank 0 sees it. Collective."""
+        due = self.look.when + min(RENEW_AFTER_S, self.look.when - self.first.when)
+        return bool(self.comm.bcast(self.local() > due))
 
     def _look(self) -> _Look:
         comm, stamp = self.comm, np.empty(1)

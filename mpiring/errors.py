@@ -15,3 +15,15 @@ class Unsupported(MpiringError, TypeError):
 
 class Disagreement(MpiringError, ValueError):
     """The ranks of one call asked for different things."""
+
+
+class NoLibrary(UsageError):
+    """MPI cannot be loaded."""
+
+
+class Stopped(MpiringError):
+    """A run ended early, on all ranks together, and what is finished counts."""
+
+
+class TimeIsUp(Stopped):
+    """It ended since its time is up, or nearly; nobody wanted it to end."""

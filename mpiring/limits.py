@@ -10,15 +10,14 @@ from functools import partial
 
 from mpi4py import MPI
 
-from mpiring.arrays import Array, copy, raw, vector_copy
+from mpiring.arrays import Array, copy, copying, raw
 from mpiring.chunks import Split
 from mpiring.topology import Groups
 
-# The C library's copy and a vectorised loop: on some processors the former is ten times as slow
-# where the two addresses happen to be close in their low bits. The faster one is the limit.
-COPIES: Mapping[str, Callable[[Array, Array], object]] = {
-    "copy": copy,
-    "vector copy": vector_copy,
+# The C library's copy and numpy's loop. The faster one is the limit.
+COPIES: Mapping[str, Callable[[Array, Array], Callable[[], object]]] = {
+    "copy": partial(partial, copy),
+    "vector copy": copying,
 }
 LINK = "link"
 
@@ -28,7 +27,7 @@ def limit_calls(
 ) -> dict[str, Callable[[], object]]:
     """Return what is timed to know the limit, on the buffers of a measurement."""
     calls: dict[str, Callable[[], object]] = {
-        name: partial(call, target, source) for name, call in COPIES.items()
+        name: copying_by(target, source) for name, copying_by in COPIES.items()
     }
     if len(nodes) > 1:
         calls[LINK] = _link_call(comm, nodes, source, target)

@@ -7,11 +7,63 @@ from functools import cached_property
 from typing import Any
 
 from mpiring.errors import UsageError
+from mpiring.fields import FLAG, MAPPING, NUMBER, POSITIVE, SECONDS, SEQUENCE, TEXT, WHOLE, Field
 from mpiring.stats import NEUTRAL_BAND, Ratio, Summary, paired_speedup, summarise
 from mpiring.units import algbw, busbw
 
 SCHEMA = "mpiring.results/1"
 NOISY_CV = 0.25
+INTERRUPTED, COMPLETE = "interrupted", "complete"
+
+PLAIN: Mapping[str, Field] = {
+    "algorithm": TEXT,
+    "ran": TEXT.or_none(),
+    "nbytes": WHOLE,
+    "count": WHOLE,
+    "dtype": TEXT,
+    "op": TEXT,
+    "in_place": FLAG,
+    "ranks": POSITIVE,
+    "batch": POSITIVE,
+    "limit_s": SECONDS.or_none(),
+    "noise_floor_s": SECONDS,
+    "note": TEXT,
+    "rounds": WHOLE.or_none(),
+    "bytes_sent_per_rank": WHOLE.or_none(),
+    "node_crossings": NUMBER.or_none(),
+}
+"""Fields of a point that stand in its document as they are."""
+
+# What has to be the same for points to stand side by side, beside the variables that tune MPI.
+IDENTITY = (
+    *(
+        "dtype",
+        "op",
+        "in_place",
+        "buffers",
+        "check",
+        "options",
+        "decision",
+        "decision_digest",
+        "sync",
+        "cold",
+        "batch",
+    ),
+    *("ranks", "nodes", "cpu_model", "mpi_library", "mpi_build", "thread_level"),
+    "topology",
+)
+
+BEGUN = ("command", "started", "hosts", "slurm", "topology")
+"""What an environment says of the run itself, for which a resumed run has an entry of its own."""
+
+INNER = {
+    "ranks": POSITIVE,
+    "variables": MAPPING,
+    "topology": MAPPING,
+    "resumed": SEQUENCE,
+    "nodes": SEQUENCE,
+}
+"""Parts of an environment that are looked into."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +89,7 @@ class Point:
     slowest_rank: int | None = None
     native_samples_s: tuple[float, ...] = ()
     """Of `native` in the same repetitions."""
+    native_below_noise_floor: bool = False
     check_ok: bool | None = None
     """None where nothing was checked."""
     max_ulp: float | None = None
@@ -52,6 +105,8 @@ class Point:
     rounds: int | None = None
     bytes_sent_per_rank: int | None = None
     """By the rank that sends most; None where the MPI library alone knows, as for `rounds`."""
+    node_crossings: float | None = None
+    """Messages from one node to another, of all ranks in a round, on average; None as above."""
 
     @cached_property
     def summary(self) -> Summary | None:
@@ -75,16 +130,28 @@ class Point:
 
     @cached_property
     def speedup(self) -> Ratio | None:
-        """How many times as fast as `native`, by pairs of samples."""
+        """How many times as fast as `native`, by pairs of samples.
+
+        Without a verdict where either time is mostly the harness's own.
+        """
         pairs = len(self.samples_s) == len(self.native_samples_s) > 0
         if not pairs or not all(self.samples_s):
             return None
-        return paired_speedup(self.native_samples_s, self.samples_s, NEUTRAL_BAND)
+        speedup = paired_speedup(self.native_samples_s, self.samples_s, NEUTRAL_BAND)
+        telling = not (self.below_noise_floor or self.native_below_noise_floor)
+        return speedup if telling else replace(speedup, verdict="unknown")
+
+    @property
+    def telling_limit_s(self) -> float | None:
+        """`limit_s`, unless nothing was moved or it is below the noise floor: then it is a call."""
+        known = self.nbytes and self.limit_s and self.limit_s >= self.noise_floor_s
+        return self.limit_s if known else None
 
     @property
     def percent_of_limit(self) -> float | None:
         """How close the median is to the machine's limit: 100 at best."""
-        return 100 * self.limit_s / self.median_s if self.limit_s and self.median_s else None
+        limit_s = self.telling_limit_s
+        return 100 * limit_s / self.median_s if limit_s and self.median_s else None
 
     @property
     def below_noise_floor(self) -> bool:
@@ -101,14 +168,7 @@ class Point:
         summary, speedup = self.summary, self.speedup
         mean, fastest, slowest = self.rank_means_s or (None, None, None)
         return {
-            "algorithm": self.algorithm,
-            "ran": self.ran,
-            "nbytes": self.nbytes,
-            "count": self.count,
-            "dtype": self.dtype,
-            "op": self.op,
-            "in_place": self.in_place,
-            "ranks": self.ranks,
+            **{name: getattr(self, name) for name in PLAIN},
             "time_s": {
                 "median": summary and summary.median,
                 "interval95": summary and summary.interval and list(summary.interval),
@@ -127,58 +187,54 @@ class Point:
                 "slowest_rank": self.slowest_rank,
             },
             "samples_s": list(self.samples_s),
-            "batch": self.batch,
             "algbw_GBps": self.algbw,
             "busbw_GBps": self.busbw,
             "speedup_vs_native": speedup and speedup.ratio,
             "speedup_interval95": speedup and speedup.interval and list(speedup.interval),
             "verdict": speedup.verdict if speedup else "unknown",
-            "limit_s": self.limit_s,
             "percent_of_limit": self.percent_of_limit,
-            "noise_floor_s": self.noise_floor_s,
             "below_noise_floor": self.below_noise_floor,
             "noisy": self.noisy,
             "check": {"ok": self.check_ok},
             "exactness": {"max_ulp": self.max_ulp, "ranks_equal": self.ranks_equal},
-            "note": self.note,
-            "rounds": self.rounds,
-            "bytes_sent_per_rank": self.bytes_sent_per_rank,
         }
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Point":
-        """Read what `document()` wrote; `native_samples_s` are put in by `Result`.
+        """Read what `document()` wrote; what is known of `native` is put in by `parse`.
 
-        Raises KeyError, TypeError or ValueError for anything else.
+        Raises ValueError, which says what is wrong, for anything else.
         """
-        means = document["rank_mean_s"]
-        have_means = means["mean"] is not None
-        same = (
-            *("algorithm", "ran", "nbytes", "count", "dtype", "op", "in_place", "ranks", "batch"),
-            *("limit_s", "noise_floor_s", "note", "rounds", "bytes_sent_per_rank"),
+        by_rank, check, exactness = (
+            MAPPING.read(document, name) for name in ("rank_mean_s", "check", "exactness")
         )
-        point = cls(
-            **{name: document[name] for name in same},
-            samples_s=tuple(float(sample) for sample in document["samples_s"]),
-            rank_means_s=(means["mean"], means["fastest"], means["slowest"])
-            if have_means
-            else None,
-            slowest_rank=means["slowest_rank"],
-            check_ok=document["check"]["ok"],
-            max_ulp=document["exactness"]["max_ulp"],
-            ranks_equal=document["exactness"]["ranks_equal"],
+        means = [SECONDS.or_none().read(by_rank, name) for name in ("mean", "fastest", "slowest")]
+        return cls(
+            **{name: field.read(document, name) for name, field in PLAIN.items()},
+            samples_s=tuple(
+                SECONDS.check(sample, "a sample") for sample in SEQUENCE.read(document, "samples_s")
+            ),
+            rank_means_s=None if None in means else (means[0], means[1], means[2]),
+            slowest_rank=WHOLE.or_none().read(by_rank, "slowest_rank"),
+            check_ok=FLAG.or_none().read(check, "ok"),
+            max_ulp=NUMBER.or_none().read(exactness, "max_ulp"),
+            ranks_equal=FLAG.or_none().read(exactness, "ranks_equal"),
         )
-        if not isinstance(point.algorithm, str) or not isinstance(point.nbytes, int):
-            raise TypeError("algorithm or nbytes")
-        if any(not 0 <= sample < float("inf") for sample in point.samples_s):
-            raise ValueError("a sample is no time")
-        return point
 
 
 def with_native(points: tuple[Point, ...]) -> tuple[Point, ...]:
-    """Return the points of one size, each with the samples of `native` beside its own."""
-    native = next((p.samples_s for p in points if p.algorithm == "native"), ())
-    return tuple(replace(point, native_samples_s=native) for point in points)
+    """Return the points of one size, each with what is known of `native` beside its own."""
+    native = next((point for point in points if point.algorithm == "native"), None)
+    if native is None:
+        return points
+    return tuple(
+        replace(
+            point,
+            native_samples_s=native.samples_s,
+            native_below_noise_floor=native.below_noise_floor,
+        )
+        for point in points
+    )
 
 
 @dataclass(frozen=True)
@@ -192,7 +248,7 @@ class Result:
     environment: Mapping[str, Any]
     config: Mapping[str, Any]
     points: tuple[Point, ...] = ()
-    status: str = "interrupted"
+    status: str = INTERRUPTED
 
     def with_points(self, points: tuple[Point, ...]) -> "Result":
         """Return the result with more points."""
@@ -200,7 +256,12 @@ class Result:
 
     def complete(self) -> "Result":
         """Return the result of a run that came to its end."""
-        return replace(self, status="complete")
+        return replace(self, status=COMPLETE)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run came to its end."""
+        return self.status == COMPLETE
 
     def has(self, nbytes: int, algorithms: Sequence[str]) -> bool:
         """Whether all of `algorithms` have a point at this size."""
@@ -212,17 +273,33 @@ class Result:
     ) -> "Result":
         """Return this result, which is about to be measured, with the points of an earlier run.
 
-        Of `sizes`, those that lack one of `algorithms` are left out, to be measured as a whole.
-        Raises UsageError where the two cannot stand in one file; `source` names the earlier one.
+        It keeps that run's command and time, and has its own beside them. Of `sizes`, those that
+        lack one of `algorithms` are left out, to be measured as a whole. Raises UsageError where
+        the two cannot stand in one file; `source` names the earlier one.
         """
         here, there = _identity(self), _identity(earlier)
-        for name in here:
-            if here[name] != there[name]:
-                raise UsageError(
-                    f"{source}: its {name} is {there[name]}, that of this run is {here[name]}"
-                )
+        for name in {**here, **there}:
+            was, is_now = there.get(name), here.get(name)
+            if was != is_now:
+                raise UsageError(f"{source}: its {name} is {was}, that of this run is {is_now}")
         anew = {nbytes for nbytes in sizes if not earlier.has(nbytes, algorithms)}
-        return replace(self, points=tuple(p for p in earlier.points if p.nbytes not in anew))
+        return replace(
+            self,
+            environment={**self.environment, **_begun(self.environment, earlier.environment)},
+            points=tuple(p for p in earlier.points if p.nbytes not in anew),
+        )
+
+    def with_rest_of(self, earlier: "Result") -> "Result":
+        """Return the result with an earlier run's points at sizes that have none here yet."""
+        here = {point.nbytes for point in self.points}
+        return self.with_points(tuple(p for p in earlier.points if p.nbytes not in here))
+
+    @property
+    def circumstances(self) -> dict[str, Any]:
+        """What it ran on and what was asked, each by its name, sampling and variables as well."""
+        known = {**self.environment, **self.config}
+        inner = known.pop("variables", {}), known.pop("sampling", {})
+        return {**known, **inner[0], **inner[1]}
 
     @property
     def wrong(self) -> tuple[Point, ...]:
@@ -241,13 +318,36 @@ class Result:
         return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
+def _begun(here: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the first command and its time, and those of every run that resumed it."""
+    first, this = ({n: at[n] for n in BEGUN if n in at} for at in (there, here))
+    return {**first, "resumed": [*there.get("resumed", []), this]}
+
+
 def _identity(result: Result) -> dict[str, Any]:
-    """Return what has to be the same for points to stand side by side."""
-    asked = {name: result.config.get(name) for name in ("dtype", "op", "in_place")}
-    kept = ("ranks", "nodes", "mpi_library", "thread_level", "topology")
-    on = {name: result.environment.get(name) for name in kept}
-    identity: dict[str, Any] = json.loads(json.dumps(asked | on))  # as it comes back from a file
+    """Return what has to be the same for points to stand in one file."""
+    names = (*IDENTITY, *result.environment.get("variables", {}))
+    circumstances = result.circumstances
+    known = {name: circumstances.get(name) for name in names}
+    known["topology"] = _chosen(known["topology"])
+    identity: dict[str, Any] = json.loads(json.dumps(known))  # as it comes back from a file
     return identity
+
+
+def _chosen(topology: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return a topology without what depends on the hosts that a batch system happened to give.
+
+    That is how switches group the nodes that MPI found, and what was left out of it.
+    """
+    if topology is None:
+        return None
+    levels = topology.get("levels", [])
+    nodes = [
+        index
+        for index, level in enumerate(levels)
+        if (level.get("name"), level.get("source")) == ("node", "MPI")
+    ]
+    return {"source": topology.get("source"), "levels": levels[: nodes[0] + 1] if nodes else levels}
 
 
 def parse(text: str, source: str) -> Result:
@@ -265,18 +365,42 @@ def parse(text: str, source: str) -> Result:
     if schema != SCHEMA:
         raise UsageError(f"{source}: its schema is {schema}, this program reads {SCHEMA}")
     try:
-        by_size: dict[int, list[Point]] = {}
-        for entry in document["points"]:
-            point = Point.from_document(entry)
-            by_size.setdefault(point.nbytes, []).append(point)
-        return Result(
-            environment=dict(document["environment"]),
-            config=dict(document["config"]),
-            points=tuple(p for points in by_size.values() for p in with_native(tuple(points))),
-            status=str(document["status"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"{source}: damaged: {type(error).__name__}: {error}") from None
+        environment = MAPPING.read(document, "environment")
+        config = MAPPING.read(document, "config")
+        for name, field in INNER.items():
+            if name in environment:
+                field.check(environment[name], name)
+        levels = SEQUENCE.check(environment.get("topology", {}).get("levels", []), "levels")
+        for index, level in enumerate(levels):
+            MAPPING.check(level, f"levels[{index}]")
+        MAPPING.check(config.get("sampling", {}), "sampling")
+        status = TEXT.read(document, "status")
+        if status not in (INTERRUPTED, COMPLETE):
+            raise ValueError(f"status is {status!r:.40}")
+        points = _points(SEQUENCE.read(document, "points"))
+        for point in points:
+            if point.ranks != environment.get("ranks", point.ranks):
+                said = f"the environment {environment['ranks']}"
+                raise ValueError(f"{point.algorithm} has {point.ranks} ranks, {said}")
+        return Result(environment, config, points, status)
+    except ValueError as error:
+        raise UsageError(f"{source}: damaged: {error}") from None
+
+
+def _points(entries: Sequence[Any]) -> tuple[Point, ...]:
+    by_size: dict[int, dict[str, Point]] = {}
+    for index, entry in enumerate(entries):
+        place = f"points[{index}]"
+        document = MAPPING.check(entry, place)
+        try:
+            point = Point.from_document(document)
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from None
+        same_size = by_size.setdefault(point.nbytes, {})
+        if point.algorithm in same_size:
+            raise ValueError(f"{place}: {point.algorithm} at {point.nbytes} bytes is there twice")
+        same_size[point.algorithm] = point
+    return tuple(p for points in by_size.values() for p in with_native(tuple(points.values())))
 
 
 def _refuse_constant(token: str) -> float:

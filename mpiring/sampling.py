@@ -9,19 +9,21 @@ between samples.
 import gc
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from mpi4py import MPI
 
 from mpiring.arrays import Array
-from mpiring.clock import GlobalClock
 from mpiring.errors import UsageError
+from mpiring.starts import STARTS
 from mpiring.stats import summarise
+from mpiring.units import counted
 
 Call: TypeAlias = Callable[[], object]
 
@@ -30,6 +32,13 @@ PRECISION = 0.03
 TICKS = 100
 """A sample lasts at least so many times as long as it takes to read the clock."""
 MOST_IN_A_BATCH = 1000
+LAST_RUNS = 5
+"""Of the warm-up: how long a call takes once it is warm."""
+WARM_AT_ONCE = 1000
+"""Of a long warm-up only so many times are kept."""
+LONGEST_BLOCK_S = 1.0
+"""Repetitions between two occasions to look at the clocks take about so long at most."""
+NOTHING: Mapping[str, Call] = {}
 
 
 @dataclass(frozen=True)
@@ -48,6 +57,11 @@ class Sampling:
     batch: int | None = None
     """Calls in a row in one sample; None: as many as the clock needs, which is mostly one."""
 
+    def __post_init__(self) -> None:
+        """Raise UsageError where only the first call of a batch would be cold."""
+        if self.cold and (self.batch or 1) > 1:
+            raise UsageError("--batch and --cold exclude each other")
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -61,189 +75,184 @@ class Samples:
     """Calls in a row that one sample is the mean of."""
 
 
-class Start(Protocol):
-    """What makes ranks begin together."""
+class _Turn(NamedTuple):
+    """What a repetition is made of: each call once, or so many times in a row."""
 
-    def __call__(self) -> bool:
-        """Return at the common start; False where this rank came too late for it. Collective."""
-
-    def settle(self, missed: float) -> None:
-        """Adapt, now that a share of `missed` samples came too late somewhere. Collective."""
-
-
-class Barrier:
-    """Begin when a barrier lets the ranks go, some sooner than others."""
-
-    def __init__(self, comm: MPI.Intracomm) -> None:
-        self.comm = comm
-
-    def __call__(self) -> bool:
-        """Wait for all ranks."""
-        self.comm.Barrier()
-        return True
-
-    def settle(self, missed: float) -> None:
-        """Nothing to adapt: no rank can come too late."""
+    calls: Mapping[str, Call]
+    batches: Mapping[str, int]
+    reset: Call | None
+    stop: Call | None = None
+    """Where samples are slow, what may end the run before each."""
 
 
-class Window:
-    """Begin at an instant that rank 0 names, on a clock that all ranks share."""
+class _Block(NamedTuple):
+    """Seconds of repetitions, a row each, and of calls, a column each."""
 
-    FIRST_S, LONGEST_S = 50e-6, 0.5
+    slowest: Array
+    mine: Array
+    pace_s: float
+    """What a repetition took lately, with all that is not timed; the same on all ranks."""
 
-    def __init__(self, comm: MPI.Intracomm) -> None:
-        self.comm = comm
-        self.clock = GlobalClock(comm)
-        self.window_s = self.FIRST_S
-        self.instant = np.empty(1)
-
-    def __call__(self) -> bool:
-        """Wait for the instant; False where it had passed already."""
-        if self.comm.rank == 0:
-            self.instant[0] = self.clock.now() + self.window_s
-        self.comm.Bcast(self.instant)
-        instant = float(self.instant[0])
-        in_time = self.clock.now() < instant
-        while self.clock.now() < instant:
-            pass
-        return in_time
-
-    def settle(self, missed: float) -> None:
-        """Name later instants if many were missed; look at the clocks again now and then."""
-        if missed > 0.2:
-            self.window_s *= 2
-        if self.window_s > self.LONGEST_S:
-            raise UsageError(
-                f"the ranks miss a common start even {self.LONGEST_S * 1e3:.0f} ms ahead"
-                " (are there more of them than cores?): use --sync barrier"
-            )
-        if self.clock.stale:
-            self.clock.renew()
-
-
-STARTS: Mapping[str, Callable[[MPI.Intracomm], Start]] = {"barrier": Barrier, "window": Window}
+    def followed_by(self, more: "_Block") -> "_Block":
+        return _Block(
+            np.concatenate([self.slowest, more.slowest]),
+            np.concatenate([self.mine, more.mine]),
+            more.pace_s,
+        )
 
 
 class Sampler:
     """Takes samples on one communicator. Making one, and sampling, are collective."""
 
-    def __init__(self, comm: MPI.Intracomm, sampling: Sampling, seed: int, tick_s: float) -> None:
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        sampling: Sampling,
+        seed: int,
+        tick_s: float,
+        stop: Call = lambda: None,
+    ) -> None:
+        """`tick_s` is the same on all ranks. `stop` may raise, on all ranks together."""
         self.comm = comm
         self.sampling = sampling
         self.tick_s = tick_s
+        self.stop = stop
         self.start = STARTS[sampling.sync](comm)
         self.shuffled = random.Random(seed)  # the same on all ranks
-        self.reset: Call | None = None
-        self.batch = 1
         self.evict = np.zeros(2 * last_level_cache() if sampling.cold else 0, np.uint8)
 
     def sample(
         self,
         calls: Mapping[str, Call],
+        beside: Mapping[str, Call] = NOTHING,
         reset: Call | None = None,
         report: Callable[[str], None] = lambda text: None,
     ) -> dict[str, Samples]:
-        """Return the samples of each call.
+        """Return the samples of each call, and of each that runs `beside` them.
 
-        `reset` runs before each sample, untimed, so that there can be one call in a sample only.
+        How many repetitions there are is up to `calls` alone. `reset` runs before each sample,
+        untimed, so that there can be one call in a sample only.
         """
         if not calls:
             return {}
-        self.reset = reset
-        self.batch = 1
-        slowest, _ = self._block(calls, 1)
-        each_s = {name: float(times[0]) for name, times in slowest.items()}
-        shortest = min(each_s.values())
-        if self.sampling.batch is not None:
-            self.batch = self.sampling.batch
-        elif reset is None and shortest < TICKS * self.tick_s:
-            self.batch = min(MOST_IN_A_BATCH, math.ceil(TICKS * self.tick_s / max(shortest, 1e-9)))
-        once_s = self.batch * sum(each_s.values())
-        fitting = self._bounded(self.sampling.time_limit_s / max(once_s, 1e-9))
-        warmup = self.sampling.warmup
-        if warmup is None:
-            affordable = self.sampling.time_limit_s / 5 / max(once_s, 1e-9)
-            warmup = max(1, min(max(10, fitting // 10), int(affordable)))
-        report(f"{warmup} repetitions to warm up, then up to {fitting}")
-        if warmup:
-            self._block(calls, warmup)
+        together = {**calls, **beside}
+        turn = _Turn(together, dict.fromkeys(together, 1), reset)
+        block = self._block(turn, 1, LONGEST_BLOCK_S)
+        warmup, fitting = self._expected(float(block.slowest.sum()))
+        report(f"{counted(warmup, 'repetition')} to warm up, then up to {fitting}")
+        while warmup:  # the rest first, so that the last piece tells of many runs
+            piece = warmup % WARM_AT_ONCE or WARM_AT_ONCE
+            block = self._block(turn, piece, block.pace_s)
+            warmup -= piece
+        turn = turn._replace(batches=self._batches(turn, block))
 
         begin = perf_counter()
-        slowest, mine = self._block(calls, self.sampling.fewest)
-        while further := self._further(slowest, begin):
-            more, my_more = self._block(calls, further)
-            slowest = {name: np.append(slowest[name], more[name]) for name in calls}
-            mine = {name: np.append(mine[name], my_more[name]) for name in calls}
+        pace_s = block.pace_s * max(turn.batches.values())
+        block = self._block(turn, self.sampling.fewest, pace_s)
+        while further := self._further(block, len(calls), begin):
+            block = block.followed_by(self._block(turn, further, block.pace_s))
         return {
-            name: Samples(slowest[name], self._gather_mean(mine[name]), self.batch)
-            for name in calls
+            name: Samples(slowest, self._gather_mean(mine), turn.batches[name])
+            for name, slowest, mine in zip(together, block.slowest.T, block.mine.T, strict=True)
         }
 
-    def _bounded(self, number: float) -> int:
-        return int(max(self.sampling.fewest, min(self.sampling.most, number)))
+    def _expected(self, once_s: float) -> tuple[int, int]:
+        """Return how many repetitions warm up, and how many may follow, if one takes `once_s`."""
+        fitting = self.sampling.time_limit_s / max(once_s, 1e-9)
+        number = int(max(self.sampling.fewest, min(self.sampling.most, fitting)))
+        if self.sampling.warmup is not None:
+            return self.sampling.warmup, number
+        return max(1, int(min(max(10, number // 10), fitting / 5))), number
 
-    def _further(self, slowest: Mapping[str, Array], begin: float) -> int:
+    def _batches(self, turn: _Turn, warm: _Block) -> dict[str, int]:
+        """Return how many calls in a row one sample takes, by the last of the runs so far."""
+        least_s = TICKS * self.tick_s
+        if self.sampling.batch or turn.reset or self.sampling.cold:
+            return dict.fromkeys(turn.calls, self.sampling.batch or 1)
+        each_s = np.median(warm.slowest[-LAST_RUNS:], axis=0)
+        return {
+            name: min(MOST_IN_A_BATCH, math.ceil(least_s / max(float(call_s), 1e-9)))
+            for name, call_s in zip(turn.calls, each_s, strict=True)
+        }
+
+    def _further(self, block: _Block, deciding: int, begin: float) -> int:
         """Return how many repetitions to add: as many again, within the bounds of number and time.
 
-        0 where every median is known well enough, or where a bound is reached.
+        0 where the medians of the first `deciding` calls are known well enough, or where a bound is
+        reached.
         """
         elapsed_s = self.comm.allreduce(perf_counter() - begin, MPI.MAX)
-        number = len(next(iter(slowest.values())))
-        if all(summarise(times.tolist()).precision <= PRECISION for times in slowest.values()):
+        number = len(block.slowest)
+        decisive = block.slowest.T[:deciding]
+        if all(summarise(times.tolist()).precision <= PRECISION for times in decisive):
             return 0
         affordable = (self.sampling.time_limit_s - elapsed_s) / elapsed_s * number
-        return max(0, min(number, self.sampling.most - number, int(affordable)))
+        return max(0, int(min(number, self.sampling.most - number, affordable)))
 
     def _gather_mean(self, times: Array) -> Array:
         means = np.empty(self.comm.size)
         self.comm.Allgather(np.array([times.mean()]), means)
         return means
 
-    def _block(
-        self, calls: Mapping[str, Call], repetitions: int
-    ) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Run `repetitions` of all calls; return the times of the slowest rank, and of this one.
+    def _block(self, turn: _Turn, repetitions: int, pace_s: float) -> _Block:
+        """Run `repetitions`, of about `pace_s` each.
 
-        Repetitions in which some rank missed the start of a sample are left out, and made again.
+        Those in which some rank missed the start of a sample are left out, and made again. Between
+        two occasions to stop lies a second at most, or one sample.
         """
+        most = max(1, int(LONGEST_BLOCK_S / pace_s))
+        turn = turn._replace(stop=self.stop if pace_s >= LONGEST_BLOCK_S else None)
         kept: list[tuple[Array, Array]] = []
-        while (missing := repetitions - sum(len(slowest) for slowest, _ in kept)) > 0:
-            mine, in_time = self._repeat(calls, missing)
-            slowest, all_in_time = np.empty_like(mine), np.empty_like(in_time)
-            self.comm.Allreduce(mine, slowest, MPI.MAX)
-            self.comm.Allreduce(in_time, all_in_time, MPI.LAND)
-            self.start.settle(float(np.mean(~all_in_time)))
-            kept.append((slowest[all_in_time], mine[all_in_time]))
-        columns = [np.concatenate(times).T / self.batch for times in zip(*kept, strict=True)]
-        return (
-            dict(zip(calls, columns[0], strict=True)),
-            dict(zip(calls, columns[1], strict=True)),
-        )
+        with _collector_at_rest():
+            begin = perf_counter()
+            while (missing := repetitions - sum(len(slowest) for slowest, _ in kept)) > 0:
+                mine, in_time = self._repeat(turn, min(missing, most))
+                slowest, all_in_time = np.empty_like(mine), np.empty_like(in_time)
+                self.comm.Allreduce(mine, slowest, MPI.MAX)
+                self.comm.Allreduce(in_time, all_in_time, MPI.LAND)
+                self.stop()
+                self.start.settle(float(np.mean(~all_in_time)))
+                kept.append((slowest[all_in_time], mine[all_in_time]))
+            taken_s = self.comm.allreduce(perf_counter() - begin, MPI.MAX)
+        slowest, mine = (np.concatenate(times) for times in zip(*kept, strict=True))
+        return _Block(slowest, mine, taken_s / repetitions)
 
-    def _repeat(self, calls: Mapping[str, Call], repetitions: int) -> tuple[Array, Array]:
+    def _repeat(self, turn: _Turn, repetitions: int) -> tuple[Array, Array]:
         """Return the seconds of each repetition and call, and which repetitions began in time."""
-        times = np.empty((repetitions, len(calls)))
+        times = np.empty((repetitions, len(turn.calls)))
         in_time = np.ones(repetitions, bool)
-        order = list(enumerate(calls.values()))
-        again = range(self.batch)
-        gc.collect()
-        gc.disable()
-        try:
-            for repetition in range(repetitions):
-                self.shuffled.shuffle(order)
-                for column, call in order:
-                    if self.reset:
-                        self.reset()
-                    if self.evict.size:
-                        self.evict += 1
-                    in_time[repetition] &= self.start()
-                    begin = perf_counter()
-                    for _ in again:
-                        call()
-                    times[repetition, column] = perf_counter() - begin
-        finally:
+        order = [
+            (column, call, range(turn.batches[name]))
+            for column, (name, call) in enumerate(turn.calls.items())
+        ]
+        for repetition in range(repetitions):
+            self.shuffled.shuffle(order)
+            for column, call, batch in order:
+                if turn.stop:
+                    turn.stop()
+                if turn.reset:
+                    turn.reset()
+                if self.evict.size:
+                    self.evict += 1
+                in_time[repetition] &= self.start()
+                begin = perf_counter()
+                for _ in batch:
+                    call()
+                times[repetition, column] = perf_counter() - begin
+        return times / list(turn.batches.values()), in_time
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Let the garbage collector run now, and not before the end of a `with` block."""
+    ran = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if ran:
             gc.enable()
-        return times, in_time
 
 
 def last_level_cache() -> int:

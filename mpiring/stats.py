@@ -7,19 +7,23 @@ distribution. Intervals of a ratio of two unpaired medians are percentiles of a 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
-from math import comb
 from statistics import fmean, median, stdev
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from mpiring.arrays import Array
+
 Interval: TypeAlias = tuple[float, float]
 Verdict: TypeAlias = Literal["faster", "slower", "tie", "unknown"]
 
-CONFIDENCE = 0.95
+CONFIDENCE = Fraction(19, 20)
 ENOUGH_FOR_P99 = 100
 DRAWS = 2000
+AT_ONCE = 1 << 18
+"""Samples that are drawn in one step of a bootstrap: 2 MiB of them."""
 NEUTRAL_BAND = 0.05
 
 
@@ -77,13 +81,15 @@ def median_interval(samples: Sequence[float]) -> Interval | None:
 @cache
 def _interval_position(number: int) -> int | None:
     """Return how many of `number` ordered samples may lie outside the interval on either side."""
-    outside, below = None, 0
+    # In whole numbers, since 2^number has no float beyond some thousand samples.
+    unlikely = int((1 - CONFIDENCE) * 2**number)
+    outside, below, ways = None, 0, 1
     for position in range(number // 2):
-        below += comb(number, position)
-        # Integers, since 2^number has no float beyond some hundred samples.
-        if 2 * below * 1000 > round((1 - CONFIDENCE) * 1000) * 2**number:
+        below += ways
+        if 2 * below > unlikely:
             break
         outside = position
+        ways = ways * (number - position) // (position + 1)
     return outside
 
 
@@ -109,28 +115,43 @@ def paired_speedup(reference: Sequence[float], times: Sequence[float], band: flo
 def bootstrap_speedup(
     reference: Sequence[float], times: Sequence[float], band: float, seed: int = 0
 ) -> Ratio:
-    """Return how many times as fast `times` are as `reference`, taken apart from each other."""
-    random = np.random.default_rng(seed)
-    medians = [
-        np.median(random.choice(samples, (DRAWS, len(samples))), axis=1)
-        for samples in (reference, times)
-    ]
-    tail = 100 * (1 - CONFIDENCE) / 2
-    low, high = np.percentile(medians[0] / medians[1], [tail, 100 - tail])
-    interval = (float(low), float(high))
+    """Return how many times as fast `times` are as `reference`, taken apart from each other.
+
+    Without an interval where either has fewer than 6 samples: a bootstrap can draw no other values
+    than it was given, so those of a few samples are too narrow.
+    """
+    interval = None
+    if all(_interval_position(len(samples)) is not None for samples in (reference, times)):
+        random = np.random.default_rng(seed)
+        ratios = _resampled_medians(random, reference) / _resampled_medians(random, times)
+        tail = float(100 * (1 - CONFIDENCE) / 2)
+        low, high = np.percentile(ratios, [tail, 100 - tail])
+        interval = (float(low), float(high))
     return Ratio(median(reference) / median(times), interval, verdict(interval, band))
+
+
+def _resampled_medians(random: np.random.Generator, samples: Sequence[float]) -> Array:
+    """Return the medians of DRAWS resamples, a block at a time, not in gigabytes."""
+    rows = max(1, AT_ONCE // len(samples))
+    blocks = (min(rows, DRAWS - done) for done in range(0, DRAWS, rows))
+    drawn = (random.choice(samples, (block, len(samples))) for block in blocks)
+    return np.concatenate([np.median(block, axis=1) for block in drawn])
 
 
 def verdict(interval: Interval | None, band: float) -> Verdict:
     """Return what an interval of a speed-up says, with everything within `band` of 1 a tie.
 
-    A difference is called one only if the whole interval lies beyond the band.
+    A difference is called one only if the whole interval lies beyond the band. An interval that
+    reaches beyond the band on both sides says nothing: faster, slower and equal are all within it;
+    nor does one that is four times as wide as the band, which may hide a large difference.
     """
     if interval is None:
         return "unknown"
     low, high = interval
-    if low > 1 + band:
+    slowest, fastest = 1 / (1 + band), 1 + band
+    if low > fastest:
         return "faster"
-    if high < 1 / (1 + band):
+    if high < slowest:
         return "slower"
-    return "tie"
+    wide = high > low * fastest**4
+    return "unknown" if wide or (low < slowest and high > fastest) else "tie"

@@ -6,6 +6,7 @@ size is a whole number of bytes below 2^63.
 """
 
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 
 from mpiring.errors import UsageError
@@ -16,6 +17,8 @@ _SIZE = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _LIMIT = 2**63
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_DURATION = re.compile(r"(?P<number>\d{1,9}(\.\d{1,9})?)\s*(?P<unit>[smh]?)", re.ASCII)
 
 
 def parse_size(text: str) -> int:
@@ -65,6 +68,15 @@ def _parse_item(item: str) -> list[int]:
     return sizes
 
 
+def parse_duration(text: str) -> float:
+    """Return the seconds that `text` names: `90`, `90s`, `10m`, `1.5h`."""
+    match = _DURATION.fullmatch(text.strip())
+    seconds = float(match["number"]) * _SECONDS[match["unit"] or "s"] if match else 0
+    if not seconds:
+        raise UsageError(f"{text!r} is not a time such as 90s, 10m or 1.5h")
+    return seconds
+
+
 def format_size(nbytes: int) -> str:
     """Return the shortest exact form in binary units: `8 B`, `64 KiB`, `1500 B`."""
     power = 0
@@ -94,3 +106,25 @@ def busbw(nbytes: int, seconds: float, size: int) -> float:
     `algbw` times 2(size-1)/size: comparable between numbers of ranks, and 0 for one rank.
     """
     return algbw(nbytes, seconds) * 2 * (size - 1) / size
+
+
+def counted(number: int, noun: str) -> str:
+    """Write a number of things: `1 rank`, `2 ranks`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def rows_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the first and last of each row of neighbours, of numbers in ascending order."""
+    rows: list[tuple[int, int]] = []
+    for number in numbers:
+        if rows and rows[-1][1] == number - 1:
+            rows[-1] = (rows[-1][0], number)
+        else:
+            rows.append((number, number))
+    return rows
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Write ranks or cores as Linux does: `0-3,8`."""
+    rows = rows_of(sorted(numbers))
+    return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in rows)

@@ -59,11 +59,11 @@ class Case:
             return bits & 1 == 1
         if self.dtype.kind in "iu":
             return bits | 1 if self.op == "prod" else bits  # even factors would soon give 0
-        values = (
-            self._factors(rank, bits) if self.op == "prod" else self._summands(rank, index, bits)
-        )
-        if self.dtype.kind == "c" and self.op != "prod":
-            values = values + 1j * values[::-1]
+        if self.op == "prod":
+            return self._factors(rank, bits)
+        values = self._summands(rank, index, bits)
+        if self.dtype.kind == "c":  # of other bits, as much a function of the index alone
+            values = values + 1j * self._summands(rank, index, bits >> np.uint64(32))
         return values
 
     def _summands(self, rank: int, index: Array, bits: Array) -> Any:
@@ -99,13 +99,13 @@ class Exactness:
         return cls(case) if rounds and case.op in ("sum", "prod") and case.count else None
 
     def contribution(self, rank: int) -> Array:
-        """Return what `rank` brings: numbers near 1: no sum cancels, no product runs off."""
+        """Return what `rank` brings: of magnitude near 1: no sum cancels, no product runs off."""
         out = empty(self.case.count, self.case.dtype)
         for block in _blocks(slice(0, self.case.count)):
             index = np.arange(block.start, block.stop, dtype=np.uint64)
             bits = _mix(index, rank, self.case.seed + 1)
             values = 0.75 + (bits >> np.uint64(11)) * 2.0**-54
-            out[block] = values * (1 + 0.5j) if self.case.dtype.kind == "c" else values
+            out[block] = values * (0.8 + 0.6j) if self.case.dtype.kind == "c" else values
         return out
 
     def probe(self, array: Array) -> Array:

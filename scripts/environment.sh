@@ -60,5 +60,7 @@ prepare() {
     # Open MPI refuses root, and more ranks than cores, unless it is told otherwise.
     [ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export PRTE_MCA_rmaps_default_mapping_policy=${PRTE_MCA_rmaps_default_mapping_policy-:oversubscribe}
+    # Its UCX component for windows says that it is an error to ask it for its priority, on each window.
+    export OMPI_MCA_osc=${OMPI_MCA_osc-^ucx}
     export OMPI_MCA_rmaps_base_oversubscribe=${OMPI_MCA_rmaps_base_oversubscribe-1}
 }

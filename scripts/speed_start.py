@@ -6,7 +6,9 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from mpiring.algorithms.ring import ring
+from mpiring.algorithms import ALGORITHMS
+from mpiring.cost import total
+from mpiring.topology import flat
 
 BENCH = str(Path(__file__).parent / "bench")
 COMMANDS = {  # with the limit in seconds
@@ -36,10 +38,9 @@ def run(command):
 
 
 def walk():
-    """Make every step of every rank."""
-    for rank in range(RANKS):
-        for _ in ring(rank, RANKS):
-            pass
+    """Count every step of every rank."""
+    topology = flat(RANKS)
+    total(ALGORITHMS["ring"].scheduled(topology), topology, count=1 << 20, itemsize=4)
 
 
 def main():

@@ -9,10 +9,13 @@ import os
 import sys
 import traceback
 from pathlib import Path
+from shutil import which
 
 import pytest
 
 HERE = Path(__file__).parent
+# Intel's launcher shows no map of ranks, so there is nothing to hold ours against.
+collect_ignore = ["test_hostfile_launchers.py"] * (os.environ.get("MPIRING_MPI") == "impi")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -89,3 +92,20 @@ def comm_world():
     from mpi4py import MPI
 
     return MPI.COMM_WORLD
+
+
+@pytest.fixture(scope="session", name="browser")
+def fixture_browser():
+    """Chromium, without a window."""
+    if not (which("chromium") and which("chromedriver")):
+        pytest.skip("needs chromium and chromedriver (Debian: chromium-driver)")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = which("chromium")
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(which("chromedriver")))
+    yield driver
+    driver.quit()

@@ -30,6 +30,36 @@ def test_what_is_missing_is_said_in_one_line(arguments, environ, message):
     assert message in finished.stderr
 
 
+@pytest.mark.parametrize(
+    ("script", "arguments", "message"),
+    [
+        ("several-hosts", ["long"], "the only argument is a number of SECONDS"),
+        ("profile-call", ["2"], "the only option is -n RANKS"),
+        ("versus-native", ["-n", "two"], "-n needs a number of ranks, not 'two'"),
+        ("versus-native", ["-t", "-1"], "-t needs a number of seconds, not '-1'"),
+        ("versus-native", ["-r", "0"], "-r needs a number from 1 to 99, not '0'"),
+        ("versus-native", ["-x", "0"], "the options are -n RANKS, -t SECONDS, -r ROUNDS"),
+    ],
+)
+def test_a_mistake_is_said_before_anything_is_measured(script, arguments, message):
+    finished = run([ROOT / "scripts" / script, *arguments])
+    assert finished.status == 2
+    assert message in finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "row"),
+    [
+        ("profile_call.py", r"^ring +\d+\.\d\d +\d"),
+        ("versus_native_plans.py", r"^64 simulated +ring .* 20000 (PASS|FAIL)$"),
+    ],
+)
+def test_what_is_measured_call_by_call_has_a_row_for_each_algorithm(script, row):
+    finished = run(mpirun(2, "python", ROOT / "scripts" / script))
+    assert finished.status in (0, 1), finished.stderr  # a target may be missed on a busy machine
+    assert re.search(row, finished.stdout, re.MULTILINE), finished.stdout
+
+
 def test_the_systems_mpi_has_to_be_on_the_path(tmp_path):
     for command in ("bash", "dirname"):
         (tmp_path / command).symlink_to(shutil.which(command))

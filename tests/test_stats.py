@@ -1,5 +1,7 @@
 """Statistics against distributions whose answers are known."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,8 @@ from mpiring.stats import (
     summarise,
     verdict,
 )
+
+pytestmark = pytest.mark.pure
 
 
 @pytest.mark.parametrize(
@@ -89,8 +93,32 @@ def test_verdicts_are_right_nineteen_times_of_twenty(compare, factor, expected):
 
 
 def test_a_bootstrap_of_equal_samples():
-    speedup = bootstrap_speedup([2.0] * 5, [1.0] * 5, band=0.05)
+    speedup = bootstrap_speedup([2.0] * 6, [1.0] * 6, band=0.05)
     assert (speedup.ratio, speedup.interval, speedup.verdict) == (2, (2, 2), "faster")
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 2), (5, 100), (100, 5)])
+def test_a_bootstrap_of_few_samples_says_nothing(before, after):
+    speedup = bootstrap_speedup([2.0] * before, [1.0] * after, band=0.05)
+    assert (speedup.ratio, speedup.interval, speedup.verdict) == (2, None, "unknown")
+
+
+def test_many_samples_need_little_memory():
+    samples = np.random.default_rng(1).normal(1, 0.01, 20_000)
+    tracemalloc.start()
+    speedup = bootstrap_speedup(samples, samples, band=0.05)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert speedup.verdict == "tie"
+    assert peak < 32 << 20
+
+
+def test_many_samples_have_an_interval():
+    """As the normal approximation of the binomial gives it, which is exact by then."""
+    low, high = median_interval(range(30_000))
+    half = 1.96 * np.sqrt(30_000) / 2
+    assert low == pytest.approx(15_000 - half, abs=2)
+    assert high == pytest.approx(15_000 + half, abs=2)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +128,12 @@ def test_a_bootstrap_of_equal_samples():
         ((1.04, 1.2), "tie"),
         ((0.8, 0.94), "slower"),
         ((0.8, 0.96), "tie"),
-        ((0.5, 2.0), "tie"),
+        ((0.38, 1.02), "unknown"),
+        ((0.99, 1.22), "unknown"),
+        ((0.97, 1.04), "tie"),
+        ((0.94, 1.04), "tie"),
+        ((0.94, 1.06), "unknown"),
+        ((0.5, 2.0), "unknown"),
         (None, "unknown"),
     ],
 )

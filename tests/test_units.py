@@ -1,7 +1,18 @@
 import pytest
 
 from mpiring.errors import UsageError
-from mpiring.units import algbw, busbw, format_amount, format_size, parse_size, parse_sizes
+from mpiring.units import (
+    algbw,
+    busbw,
+    counted,
+    format_amount,
+    format_size,
+    parse_duration,
+    parse_size,
+    parse_sizes,
+)
+
+pytestmark = pytest.mark.pure
 
 
 @pytest.mark.parametrize(
@@ -59,6 +70,19 @@ def test_sizes(text, nbytes):
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(UsageError):
         parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), (" 1.5 h ", 5400), ("0.5", 0.5)]
+)
+def test_durations(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "0m", "-1", "1e3", "inf", "nan", "10:00", "2 d", "٣"])
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(UsageError, match="is not a time such as 90s"):
+        parse_duration(text)
 
 
 @pytest.mark.parametrize(
@@ -126,3 +150,7 @@ def test_amounts_are_rounded():
 def test_bandwidths(size, bus):
     assert algbw(10**9, 1.0) == 1
     assert busbw(10**9, 1.0, size) == bus
+
+
+def test_one_thing_is_no_plural():
+    assert [counted(number, "rank") for number in (0, 1, 2)] == ["0 ranks", "1 rank", "2 ranks"]

@@ -7,7 +7,7 @@ from ml_dtypes import bfloat16
 from mpiring.arrays import combine_for
 from mpiring.errors import Unsupported
 from mpiring.reductions import UFUNC_NAMES
-from mpiring.verify import Case, find_fault, poison
+from mpiring.verify import Case, Exactness, find_fault, poison
 
 DTYPES = ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "g", "F", "D", bfloat16]
 
@@ -100,12 +100,69 @@ def test_long_buffers_are_made_block_by_block():
 
 
 def test_the_expected_values_can_be_made_part_by_part():
-    case = Case(200001, np.dtype("f4"), "sum", 3)
-    parts = [case.expected(slice(a, b)) for a, b in [(0, 5), (5, 150000), (150000, 200001)]]
-    np.testing.assert_array_equal(np.concatenate(parts), expected_of(case))
+    """Each rank makes its part, from blocks that begin elsewhere than a contribution does."""
+    parts = [slice(0, 5), slice(5, 99), slice(65530, 65541), slice(65537, 131080)]
+    for case in cases(3, count=131080):
+        combine = combine_for(case.op, case.dtype)
+        whole = case.contribution(0)
+        for rank in (1, 2):
+            combine(whole, case.contribution(rank), out=whole)
+        for part in parts:
+            np.testing.assert_array_equal(case.expected(part), whole[part], f"{case} {part}")
 
 
 def test_no_elements():
     case = Case(0, np.dtype("f4"), "sum", 3)
     assert expected_of(case).size == case.contribution(1).size == 0
     assert find_fault(case.contribution(0), expected_of(case)) == ""
+
+
+EXACTNESS_DTYPES = ["f2", "f4", "f8", "F", "D", bfloat16]
+
+
+def exactness(dtype, op="sum", size=3, count=5):
+    return Exactness.of(Case(count, np.dtype(dtype), op, size))
+
+
+def nudged(values, steps):
+    """Return the values moved up by so many representable numbers, in their real part."""
+    moved = values.copy()
+    for _ in range(steps):
+        moved.real = np.nextafter(moved.real, np.array(np.inf, moved.real.dtype))
+    return moved
+
+
+@pytest.mark.parametrize("dtype", EXACTNESS_DTYPES, ids=str)
+@pytest.mark.parametrize("steps", [0, 1, 2, 7])
+def test_an_error_counts_units_of_the_last_place(dtype, steps):
+    """Also of the largest element alone, at either end of a power of two."""
+    check = exactness(dtype)
+    exact = np.array([1.0, 1.5, 3.0, 1024.0, 0.75]).astype(dtype)
+    assert check.error(nudged(exact, steps), check.probe(exact)) == steps
+    for place in (0, len(exact) - 1):
+        one = exact.copy()
+        one[place] = nudged(exact, steps)[place]
+        assert check.error(one, check.probe(exact)) == steps
+
+
+@pytest.mark.parametrize("dtype", EXACTNESS_DTYPES, ids=str)
+@pytest.mark.parametrize("op", ["sum", "prod"])
+def test_data_that_round_are_near_the_reference_for_many_ranks(dtype, op):
+    """A reduction in rank order of 2000 contributions neither overflows nor vanishes."""
+    size = 2000 if np.dtype(dtype).itemsize > 2 else 20
+    check = exactness(dtype, op, size)
+    parts = [check.contribution(rank) for rank in range(size)]
+    total = parts[0].copy()
+    combine = combine_for(op, total.dtype)
+    for part in parts[1:]:
+        combine(total, part, out=total)
+    reference = check.reference([check.probe(part) for part in parts])
+    assert np.all(np.isfinite(total))
+    assert 0 < check.error(total, reference) < size
+
+
+@pytest.mark.parametrize(
+    ("dtype", "op", "count"), [("i4", "sum", 5), ("f4", "max", 5), ("f4", "sum", 0)]
+)
+def test_what_cannot_round_has_no_exactness(dtype, op, count):
+    assert exactness(dtype, op, count=count) is None

@@ -1,9 +1,9 @@
 """The command line: one file per command, and what holds for all of them.
 
 Exit status: 0 fine, 1 wrong data or a failure, 2 a mistake in the request, 3 slower than `compare
---fail-below` allows. Rank 0 speaks, and all
-ranks leave with the same status. Nothing here imports MPI or numpy before a command needs it, so
-that `--help` and `--version` are quick and work where no MPI is installed.
+--fail-below` allows, or lost, 4 stopped before the end. Rank 0 speaks, and all ranks leave with the
+same status. Nothing here imports MPI or numpy before a command needs it, so that `--help` and
+`--version` are quick and work where no MPI is installed.
 """
 
 import importlib
@@ -18,13 +18,34 @@ from mpiring import __version__, launcher
 from mpiring.cli.algorithms import algorithms
 from mpiring.cli.bench import bench
 from mpiring.cli.compare import compare
+from mpiring.cli.doctor import doctor
+from mpiring.cli.explain import explain
+from mpiring.cli.hostfile import hostfile
 from mpiring.cli.plot import plot
+from mpiring.cli.scaling import scaling
+from mpiring.cli.timeline import timeline
+from mpiring.cli.topology import topology
+from mpiring.cli.traffic import traffic
+from mpiring.cli.tune import tune
 from mpiring.errors import MpiringError
 
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    commands=[bench, algorithms, compare, plot],
+    commands=[
+        bench,
+        doctor,
+        tune,
+        algorithms,
+        explain,
+        traffic,
+        topology,
+        hostfile,
+        compare,
+        plot,
+        scaling,
+        timeline,
+    ],
 )
 @click.version_option(__version__, message="mpiring %(version)s")
 def cli() -> None:
@@ -32,10 +53,16 @@ def cli() -> None:
 
     \b
     mpirun -n 4 mpiring bench                     the four basic algorithms and MPI_Allreduce
+    mpirun -n 4 mpiring doctor                    whether the job is started as it should be
     mpirun -n 4 mpiring bench -a ring -s 1MiB     one algorithm at one size
+    mpirun -n 4 mpiring tune -o decision.toml     what is fastest where, for auto to pick
     mpiring compare before.json after.json        two results, point by point
     mpiring plot results.json -o picture.png      time and bandwidth over size
+    mpiring scaling nodes-*.json                  where each algorithm stops scaling
     mpiring algorithms                            what there is to choose from
+    mpiring explain ring -n 4                     what each rank does, round by round
+    mpiring traffic -n 64 --nodes 8               what each algorithm sends, over which links
+    mpiring hostfile check hosts                  which rank a launcher puts on which host
     """
 
 
@@ -62,8 +89,12 @@ def _refuse(error: click.ClickException | MpiringError) -> None:
 
     Some launchers end the job as soon as one rank leaves with an error. So MPI, which all ranks
     finalise together on their way out, is initialised even where the mistake was found without it.
+    Then it also says which rank this is: a launcher's variables may be those of an earlier job.
     """
-    speaks = launcher.speaks()
+    speaks = True
+    if launcher.launched():
+        with suppress(ImportError, RuntimeError):
+            importlib.import_module("mpi4py.MPI")
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
         speaks = mpi.COMM_WORLD.rank == 0
@@ -71,6 +102,3 @@ def _refuse(error: click.ClickException | MpiringError) -> None:
         error.show()
     elif speaks:
         click.echo(f"mpiring: error: {error}", err=True)
-    if mpi is None and launcher.launched():
-        with suppress(ImportError, RuntimeError):
-            importlib.import_module("mpi4py.MPI")

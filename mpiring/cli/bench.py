@@ -1,41 +1,45 @@
 """`mpiring bench`: measure algorithms beside MPI_Allreduce."""
 
-from collections.abc import Callable
-from functools import partial
+import os
+from collections.abc import Mapping
+from dataclasses import fields
+from math import inf
+from time import time
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from mpiring.algorithms import ALGORITHMS, find
-from mpiring.errors import UsageError
+from mpiring.cli.choices import (
+    SCHEDULING,
+    algorithm_options,
+    algorithms_option,
+    check_heeded,
+    chosen_of,
+    parsed,
+)
+from mpiring.cli.finite import Finite
+from mpiring.cli.streams import Command
+from mpiring.decision import AUTO, BUFFERS, ORDINARY, THREAD_LEVELS, VARIABLE
+from mpiring.errors import TimeIsUp, UsageError
+from mpiring.options import Options
 from mpiring.reductions import UFUNC_NAMES
-from mpiring.units import format_size, parse_sizes
+from mpiring.units import parse_duration, parse_sizes
 
 if TYPE_CHECKING:
-    from mpi4py import MPI
-
     from mpiring.bench import Config
-    from mpiring.machine import Machine
-    from mpiring.results import Result
+    from mpiring.slurm import Job
 
+NOT_ALL = 4
+"""The exit status of a run that ended before the last point, with all that is finished saved."""
 DEFAULT_ALGORITHMS = "naive,reduce_scatter,tree,ring"
 
 
-def _read_algorithms(text: str) -> tuple[str, ...]:
-    names = ALGORITHMS if text == "all" else [name.strip() for name in text.split(",")]
-    return tuple(find(name).name for name in names)
-
-
-def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str], Any]:
-    """Let a parser's UsageError be that of the option it reads."""
-
-    def callback(ctx: click.Context, param: click.Parameter, value: str) -> Any:
-        try:
-            return parse(value)
-        except UsageError as error:
-            raise click.BadParameter(str(error), ctx, param) from None
-
-    return callback
+def read_path(text: str) -> str:
+    """Read the name of a file."""
+    if not text:  # as from a variable that is not set: silence would lose the results
+        raise UsageError("the name of the file is empty")
+    return text
 
 
 def _read_repetitions(text: str) -> tuple[int, int]:
@@ -48,21 +52,16 @@ def _read_repetitions(text: str) -> tuple[int, int]:
     return fewest, most
 
 
-@click.command()
-@click.option(
-    "-a",
-    "--algorithms",
-    metavar="NAMES",
-    callback=_parsed(_read_algorithms),
+@click.command(cls=Command)
+@algorithms_option(
+    "Names from `mpiring algorithms`, with commas, or all; native is always measured.",
     default=DEFAULT_ALGORITHMS,
-    show_default=True,
-    help="Names from `mpiring algorithms`, with commas, or all; native is always measured.",
 )
 @click.option(
     "-s",
     "--sizes",
     metavar="SIZES",
-    callback=_parsed(parse_sizes),
+    callback=parsed(parse_sizes),
     default="8:64MiB",
     show_default=True,
     help="Bytes per rank: 8:64MiB doubles, 8:64MiB:x4 quadruples, or 1KiB,1500,1MiB. M is 10^6,"
@@ -80,26 +79,51 @@ def _read_repetitions(text: str) -> tuple[int, int]:
 )
 @click.option("--in-place", is_flag=True, help="Reduce in the receive buffer.")
 @click.option(
+    "--buffers",
+    type=click.Choice(BUFFERS),
+    default=ORDINARY,
+    show_default=True,
+    help="Where arrays lie: in each rank's own memory, or where the ranks of its node reach them.",
+)
+@click.option(
     "--topology",
     "topology_file",
     metavar="FILE",
-    help="TOML file of levels; by default MPI's nodes.",
+    callback=parsed(read_path),
+    help="TOML file of levels, or Slurm's topology.conf or topology.yaml.  [default: MPI's nodes,"
+    " and what SLURM_TOPOLOGY_ADDR says of switches]",
+)
+@algorithm_options("segment", *SCHEDULING, "rendezvous")
+@click.option(
+    "--decision",
+    metavar="FILE",
+    callback=parsed(read_path),
+    envvar=VARIABLE,
+    show_envvar=True,
+    help="What auto picks, as mpiring tune writes it.  [default: the built-in table]",
 )
 @click.option(
     "--repetitions",
     metavar="MIN:MAX",
-    callback=_parsed(_read_repetitions),
+    callback=parsed(_read_repetitions),
     default="6:1000",
     show_default=True,
     help="Samples per point: until the 95 % interval of each median is within 3 %. Or a number.",
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Finite(min=0, min_open=True),
     metavar="SECONDS",
     default=0.3,
     show_default=True,
     help="Sample no longer at one size, once there are MIN repetitions.",
+)
+@click.option(
+    "--time-budget",
+    metavar="TIME",
+    callback=parsed(parse_duration),
+    help="Measure the sizes that fit into 90s, 10m or 1.5h, the most informative first.  [default:"
+    " what is left of a Slurm job]",
 )
 @click.option(
     "--warmup",
@@ -121,7 +145,7 @@ def _read_repetitions(text: str) -> tuple[int, int]:
 @click.option("--cold", is_flag=True, help="Empty the caches before each sample.")
 @click.option(
     "--thread-level",
-    type=click.Choice(("single", "funneled", "serialized", "multiple")),
+    type=click.Choice(THREAD_LEVELS),
     help="What MPI is initialised with; some libraries pick other algorithms.  [default: multiple]",
 )
 @click.option(
@@ -131,12 +155,30 @@ def _read_repetitions(text: str) -> tuple[int, int]:
     help="Verify each algorithm and size first.",
 )
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write results as they come, to .json or .csv."
+    "-o",
+    "--output",
+    metavar="FILE",
+    callback=parsed(read_path),
+    help="Write results as they come, to .json or .csv.",
 )
 @click.option(
     "--resume",
     metavar="FILE",
-    help="Measure what this result file lacks, and write it there, or to -o.",
+    callback=parsed(read_path),
+    help="Measure what the run of this result file had not finished, as it had been asked for; -s"
+    " and -a can add to that. Written there, or to -o.",
+)
+@click.option(
+    "--requeue",
+    metavar="FILE",
+    callback=parsed(read_path),
+    help="Of a Slurm job: begin FILE, or go on with it; if the job's time is up before the end,"
+    " queue it again.",
+)
+@click.option(
+    "--trace",
+    metavar="FILE",
+    help="Record when each rank did what in one more run, for mpiring timeline and Perfetto.",
 )
 @click.option(
     "--format",
@@ -154,130 +196,117 @@ def _read_repetitions(text: str) -> tuple[int, int]:
 @click.pass_context
 def bench(
     ctx: click.Context,
-    algorithms: tuple[str, ...],
-    sizes: tuple[int, ...],
-    dtype: str,
-    op: str,
-    in_place: bool,
-    topology_file: str | None,
-    repetitions: tuple[int, int],
-    time_limit: float,
-    warmup: int | None,
-    sync: str,
-    batch: int | None,
-    cold: bool,
+    /,
     thread_level: str | None,
-    check: bool,
     output: str | None,
     resume: str | None,
+    requeue: str | None,
+    time_budget: float | None,
+    trace: str | None,
     form: str,
-    seed: int,
     verbose: bool,
     quiet: bool,
+    **_: Any,
 ) -> None:
     """Measure allreduce algorithms beside MPI_Allreduce, in one run.
 
     Start it on several ranks: mpirun -n 4 mpiring bench. Each algorithm is verified at each size
     before it is timed. A sample is the time of the slowest rank. The table gives the median and the
-    interval that holds it with 95 % confidence; algbw (bytes per rank / time) and busbw (algbw x
-    2(N-1)/N) in GB/s (10^9 B/s); how close that is to what the machine can move at best; how many
-    times as fast as MPI_Allreduce, and whether that is more than chance and 5 %.
+    interval that holds it with 95 % confidence; busbw (bytes per rank / time x 2(N-1)/N) in GB/s
+    (10^9 B/s); how close that is to what the machine can move at best; how many times as fast as
+    MPI_Allreduce, with its interval, and whether that is more than chance and 5 %.
+
+    SIGTERM, SIGINT, SIGUSR1 or SIGUSR2 to any rank, or the end of the time budget, stops all ranks
+    together, within a second or at the next sample. Every finished size is saved, the exit status
+    is 4, and --resume goes on. --requeue does so in a job that is queued again: up to ten times,
+    as long as each part measures something, and not after SIGTERM or SIGINT.
     """
     if verbose and quiet:
         raise click.UsageError("-v and -q exclude each other.", ctx)
-    if in_place and batch and batch > 1:
-        raise click.UsageError("--batch and --in-place exclude each other.", ctx)
+    if requeue and (output or resume):
+        raise click.UsageError("--requeue names the file: -o and --resume exclude it.", ctx)
     from mpiring.cli.job import job
+    from mpiring.signals import Hearing
 
-    with job(thread_level) as comm:
-        from mpiring.bench import Config
-        from mpiring.sampling import Sampling
+    began = time()
+    with Hearing() as hearing, job(thread_level) as comm:
+        from mpiring import slurm
+        from mpiring.agreement import on_rank_zero
+        from mpiring.cli.resume import take_up
+        from mpiring.cli.sweep import Sweep, Wishes
+        from mpiring.report.files import check_writable
+        from mpiring.stop import Stop
 
-        sampling = Sampling(*repetitions, warmup, time_limit, sync, cold, batch)
-        config = Config(algorithms, sizes, dtype, op, in_place, check, seed, sampling)
-        output = output or resume
-        result = _measure(comm, config, topology_file, output, resume, form, verbose, quiet)
-    ctx.exit(1 if result.wrong else 0)
-
-
-def _measure(
-    comm: "MPI.Intracomm",
-    config: "Config",
-    topology_file: str | None,
-    output: str | None,
-    resume: str | None,
-    form: str,
-    verbose: bool,
-    quiet: bool,
-) -> "Result":
-    """Check everything that can be checked beforehand, then run, and report as it goes."""
-    from mpiring.agreement import on_rank_zero, together
-    from mpiring.bench import Bench, check_memory, whole_elements
-    from mpiring.cli.job import read_topology
-    from mpiring.communicator import private
-    from mpiring.machine import environment, survey
-    from mpiring.noise import measure_noise
-    from mpiring.report.files import check_writable, read, write
-    from mpiring.report.formats import FORMATS
-    from mpiring.report.progress import progress
-    from mpiring.report.table import PointsTable, header, notes
-    from mpiring.results import Result
-
-    detected = private(comm).topology
-    machine = survey(comm, detected.nodes)
-    topology = read_topology(comm, topology_file, machine.hosts) or detected
-    rounded = together(comm, lambda: whole_elements(config))
-    check_memory(config, machine)
-    noise = measure_noise(comm)
-    floor_s = noise.floor_s(config.sampling.sync)
-    result = Result(environment(machine, topology, noise, floor_s), config.document())
-    if resume:
-        earlier = on_rank_zero(comm, lambda: read(resume))
-        result = result.resume(earlier, resume, list(rounded), config.names)
-    if output:
-        on_rank_zero(comm, lambda: check_writable(output))
-    sizes = [nbytes for nbytes in rounded if not result.has(nbytes, config.names)]
-
-    speaks = comm.rank == 0
-    table = PointsTable(list(rounded), config.names) if speaks and form == "table" else None
-    if table:
-        click.echo(header(result))
-        if result.points:
-            click.echo(table.rows(result.points))
-    if speaks:
-        _warn(machine, rounded)
-    with progress(len(sizes), quiet or not speaks, verbose) as reporter:
-        for points in Bench(comm, config, topology, noise, reporter.doing).run(iter(sizes)):
-            result = result.with_points(points)
-            if output:
-                on_rank_zero(comm, partial(write, output, result))
-            reporter.done()
-            if table:
-                with reporter.aside():
-                    click.echo(table.rows(points))
-    result = result.complete()
-    if output:
-        on_rank_zero(comm, lambda: write(output, result))
-    if table:
-        for note in notes(result.points):
-            click.echo(note)
-    elif speaks:
-        click.echo(FORMATS[form](result), nl=False)
-    return result
+        around = on_rank_zero(comm, slurm.Job.around)
+        if requeue:
+            if around is None:
+                raise UsageError("--requeue is for Slurm jobs, and this is none: SLURM_JOB_ID")
+            on_rank_zero(comm, lambda: check_writable(requeue, ("json",)))  # which can be resumed
+            resume = requeue if on_rank_zero(comm, lambda: _has_begun(requeue)) else None
+        earlier = take_up(comm, ctx, resume) if resume else None
+        config, topology_file = _config(ctx.params), ctx.params["topology_file"]
+        check_heeded(config.options, config.algorithms)
+        by_hand = ctx.get_parameter_source("decision") is ParameterSource.COMMANDLINE
+        if by_hand and not config.decision:
+            raise UsageError(f"--decision changes nothing: {AUTO} is not among the algorithms")
+        # By the clock of one host: all stop as soon as one does.
+        left_s, whose = on_rank_zero(comm, lambda: _time_left(time_budget, around))
+        stop = Stop(comm, hearing, left_s, whose)
+        wishes = Wishes(requeue or output or resume, trace, form, verbose, quiet)
+        sweep = Sweep(comm, stop, config, topology_file, wishes, earlier)
+        if requeue and around and around.ends is None:
+            sweep.screen.say("Slurm does not tell when this job ends: no end is planned for")
+        sweep.run()
+        result = sweep.result
+        if requeue and around and isinstance(sweep.stopped, TimeIsUp) and not result.wrong:
+            further = bool(sweep.measured) or around.has_more_again(began)
+            sweep.screen.say(on_rank_zero(comm, lambda: _queue_again(around, further)))
+    ctx.exit(1 if result.wrong else NOT_ALL if not result.is_complete else 0)
 
 
-def _warn(machine: "Machine", rounded: dict[int, list[int]]) -> None:
-    """Say on standard error what the reader of the numbers has to know."""
-    for host, ranks, cores in machine.crowded:
-        click.echo(
-            f"mpiring: WARNING: on {host} {ranks} ranks share {cores} core{'s'[: cores > 1]}: they"
-            " wait for each other's turn, so these times say little about the machine",
-            err=True,
-        )
-    for nbytes, asked in rounded.items():
-        others = [format_size(size) for size in asked if size != nbytes]
-        if others:
-            click.echo(
-                f"mpiring: {', '.join(others)} rounded up to whole elements: {format_size(nbytes)}",
-                err=True,
-            )
+def _has_begun(path: str) -> bool:
+    """Whether this job has written to its file before it was queued again."""
+    return os.path.isfile(path) and os.path.getsize(path) > 0
+
+
+def _time_left(budget_s: float | None, job: "Job | None") -> tuple[float, str]:
+    """Return the seconds that are left to measure, and of what: that which ends first."""
+    from mpiring.budget import RESERVE_S
+
+    known = [(budget_s or inf, "--time-budget")]
+    if job is not None and job.ends is not None:
+        known.append((job.ends - time() - RESERVE_S, f"job {job.name}"))
+    return min(known)
+
+
+def _queue_again(job: "Job", further: bool) -> str:
+    """Queue the job again if it gets `further` then, and say what came of it."""
+    if not further:
+        return f"job {job.name} is not queued again: in as much time it would measure no size"
+    try:
+        job.requeue()
+    except UsageError as error:
+        return f"job {job.name} is not queued again: {error}"
+    return f"job {job.name} is queued again"
+
+
+def _config(options: Mapping[str, Any]) -> "Config":
+    """Return what the values of the options, each by its name, ask for."""
+    from mpiring.bench import Config
+    from mpiring.sampling import Sampling
+
+    fewest, most = options["repetitions"]
+    taken = ("warmup", "sync", "cold", "batch")
+    sampling = Sampling(
+        fewest=fewest,
+        most=most,
+        time_limit_s=options["time_limit"],
+        **{name: options[name] for name in taken},
+    )
+    plain = ("algorithms", "sizes", "dtype", "op", "in_place", "buffers", "check", "seed")
+    return Config(
+        **{name: options[name] for name in plain},
+        decision=options["decision"] if AUTO in options["algorithms"] else None,
+        options=chosen_of({field.name: options[field.name] for field in fields(Options)}),
+        sampling=sampling,
+    )

@@ -2,22 +2,26 @@
 
 import click
 
+from mpiring.cli.finite import Finite
+from mpiring.cli.streams import Command
 
-@click.command()
+
+@click.command(cls=Command)
 @click.argument("old", metavar="OLD.json")
 @click.argument("new", metavar="NEW.json")
 @click.option(
     "--band",
-    type=click.FloatRange(min=0, max=1),
+    type=Finite(min=0, max=1),
     default=0.05,
     show_default=True,
     help="Differences up to this share are a tie.",
 )
 @click.option(
     "--fail-below",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Finite(min=0, min_open=True),
     metavar="FACTOR",
-    help="Leave with 3 if some point is surely less than FACTOR times as fast as before.",
+    help="Leave with 3 if some point is less than FACTOR times as fast as before, with its whole"
+    " interval, or is wrong or missing in the new result.",
 )
 @click.option("--force", is_flag=True, help="Compare what differs in ranks, dtype, op or place.")
 @click.pass_context
@@ -27,22 +31,35 @@ def compare(
     """Compare two result files of mpiring bench, point by point.
 
     For each algorithm and size that both hold: how many times as fast the new one is, the interval
-    that holds this with 95 % confidence (from a bootstrap of the samples), and a verdict. A verdict
-    other than tie needs the whole interval beyond the band. Needs no MPI.
+    that holds this with 95 % confidence (from a bootstrap of the samples), and a verdict. Faster
+    and slower need the whole interval beyond the band; it is unknown where the interval reaches
+    beyond the band on both sides, where one side has fewer than 6 samples, or where a time is below
+    its noise floor. Needs no MPI.
+
+    The interval holds the noise within each run, and nothing of what changes from run to run. So
+    before you believe a difference, repeat both sides in turn, and see whether it stays.
     """
     from mpiring import compare as comparing
     from mpiring.report.files import read
-    from mpiring.report.table import compared_table, render
+    from mpiring.report.table import compared_table, missing_lines, render, unclear
+    from mpiring.units import counted
 
     before, after = read(old), read(new)
-    compared = comparing.compare(before, after, band, force)
-    for name, was, is_now in comparing.differences(before.environment, after.environment):
+    comparison = comparing.compare(before, after, band, force)
+    for name, was, is_now in comparing.differences(before, after):
         click.echo(f"{name}: {was} -> {is_now}")
-    click.echo(render(compared_table(compared)))
-    only = len({(p.algorithm, p.nbytes) for p in (*before.points, *after.points)}) - len(compared)
-    if only:
-        click.echo(f"{only} points were measured in one of the two alone")
+    if comparison.points:
+        click.echo(render(compared_table(comparison.points)))
+    for line in unclear(comparison.points):
+        click.echo(line)
+    for line in missing_lines(comparison):
+        click.echo(line)
     if fail_below is not None:
-        slower = comparing.below(compared, fail_below)
-        click.echo(f"{len(slower)} of {len(compared)} points are surely below {fail_below}x")
-        ctx.exit(3 if slower else 0)
+        slower, lost = comparison.below(fail_below), comparison.lost
+        click.echo(
+            f"below {fail_below}x with the whole interval: {len(slower)} of"
+            f" {counted(len(comparison.points), 'point')}; lost or wrong: {len(lost)}"
+        )
+        if slower:
+            click.echo("(within these two runs: repeat both sides in turn to see whether it stays)")
+        ctx.exit(3 if slower or lost else 0)

@@ -2,8 +2,10 @@
 
 import click
 
+from mpiring.cli.streams import Command
 
-@click.command()
+
+@click.command(cls=Command)
 @click.argument("files", metavar="RESULT.json...", nargs=-1, required=True)
 @click.option(
     "-o", "--output", metavar="FILE", required=True, help="The picture: .png, .svg or .pdf."
@@ -11,13 +13,17 @@ import click
 def plot(files: tuple[str, ...], output: str) -> None:
     """Draw time and bus bandwidth over size, from result files of mpiring bench.
 
-    Lines are medians, bands their 95 % intervals; native is black, the machine's limit grey. A mark
-    stands where another algorithm becomes the fastest. Needs matplotlib, and no MPI.
+    Lines are medians, bands their 95 % intervals; native is black, the machine's limit grey. Of
+    several files, each has dashes of its own. A mark stands where another line becomes the fastest.
+    Needs matplotlib, and no MPI.
     """
     from pathlib import Path
 
     from mpiring.report.files import read
     from mpiring.report.plot import plot as draw
 
-    draw([(Path(file).stem, read(file)) for file in files], output)
+    stems = [Path(file).stem for file in files]
+    named = zip(files, stems, strict=True)
+    labelled = [(file if stems.count(stem) > 1 else stem, read(file)) for file, stem in named]
+    draw(labelled, output)
     click.echo(f"{output} is drawn")

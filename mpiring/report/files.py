@@ -1,17 +1,35 @@
 """Result files: written as the run goes, whole at any instant."""
 
 import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mpiring.errors import UsageError
 from mpiring.report.formats import FORMATS
 from mpiring.results import Result, parse
+from mpiring.texts import read_text
 
 
-def check_writable(path: str) -> None:
-    """Raise UsageError for an ending that names no format, and where no file can be written."""
-    if _format(path) not in ("json", "csv"):
-        raise UsageError(f"{path}: the ending has to be .json or .csv")
+def check_writable(path: str, endings: Sequence[str] = ("json", "csv")) -> None:
+    """Raise UsageError for an ending that names no format, and where no file can be written.
+
+    Also where another program's file is, which nobody can have wanted to lose.
+    """
+    if _format(path) not in endings:
+        wanted = " or ".join(f".{ending}" for ending in endings)
+        raise UsageError(f"{path}: the ending has to be {wanted}")
+    try:
+        foreign = check_place(path) and not _is_ours(Path(path).read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    if foreign:
+        raise UsageError(f"{path}: is there already, and no result of mpiring: not overwritten")
+
+
+def check_place(path: str) -> bool:
+    """Return whether a file is there. Raises UsageError where none can be written."""
     if os.path.isdir(path):
         raise UsageError(f"{path}: is a directory")
     try:
@@ -20,26 +38,86 @@ def check_writable(path: str) -> None:
         partial.unlink()
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    return os.path.exists(path)
+
+
+def _is_ours(content: bytes) -> bool:
+    """Whether a file that exists may be replaced: it is empty, a topology, or of a run."""
+    return bool(
+        not content
+        or re.search(rb'"schema":\s*"mpiring\.', content)
+        or re.search(rb"^\[\[level\]\]", content, re.MULTILINE)
+        or content.startswith(b"algorithm,ran,nbytes,")
+    )
+
+
+def check_apart(path: str | None, other: str | None) -> None:
+    """Raise UsageError where two outputs name the same file."""
+    if path and other and Path(path).resolve() == Path(other).resolve():
+        raise UsageError(f"{path}: two outputs name the same file")
 
 
 def write(path: str, result: Result) -> None:
-    """Replace the file's content. A reader, or a killed run, never sees half of a result."""
+    """Replace the file's content by a result, in the format of its ending."""
+    save(path, FORMATS[_format(path)](result))
+
+
+class ResultFile:
+    """The file that a run writes as it goes, and no other one meanwhile."""
+
+    def __init__(self, path: str) -> None:
+        """Raises UsageError where it cannot be written."""
+        check_writable(path)
+        self.path = path
+        self._as_left = _version(path)
+
+    def write(self, result: Result) -> None:
+        """Replace its content. Raises UsageError where another run did so since the last time."""
+        if (found := _version(self.path)) and found != self._as_left:
+            raise UsageError(f"{self.path}: another run has written to it meanwhile")
+        write(self.path, result)
+        self._as_left = _version(self.path)
+
+
+def _version(path: str) -> tuple[int, int, int] | None:
+    """Return what another one would change by writing to a file; None where there is no file."""
+    if not os.path.isfile(path):
+        return None
+    with open(path, "rb") as file:  # which makes a network file system look again
+        at = os.fstat(file.fileno())
+    return at.st_ino, at.st_size, at.st_mtime_ns
+
+
+def save(path: str, text: str) -> None:
+    """Replace the file's content. A reader, or a killed run, never sees half of it.
+
+    Raises UsageError where that fails, as on a full disk; what was there before stays. What is no
+    file, as a device or a pipe, is written to.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        try:
+            Path(path).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+        return
     partial = _partial(path)
-    with open(partial, "w", encoding="utf-8") as file:
-        file.write(FORMATS[_format(path)](result))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, Path(path).resolve())
+    try:
+        with open(partial, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, Path(path).resolve())
+    except OSError as error:  # which names no file where a write failed
+        with suppress(OSError):
+            partial.unlink()
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def read(path: str) -> Result:
     """Return the result in a JSON file. Raises UsageError where there is none that can be read."""
-    try:
-        return parse(Path(path).read_text(encoding="utf-8"), path)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: not a text file") from None
+    if _format(path) == "csv":
+        raise UsageError(f"{path}: only .json can be read: a .csv file lacks the samples")
+    return parse(read_text(path), path)
 
 
 def _format(path: str) -> str:

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
+from statistics import fmean
 
 from mpiring.results import Point, Result
 
@@ -11,9 +12,9 @@ CSV_COLUMNS = (
     *("repetitions", "batch", "median_s", "interval95_low_s", "interval95_high_s", "mean_s"),
     *("min_s", "max_s", "p90_s", "p99_s", "cv", "rank_mean_s", "fastest_rank_mean_s"),
     *("slowest_rank_mean_s", "slowest_rank", "algbw_GBps", "busbw_GBps", "speedup_vs_native"),
-    *("speedup_interval95_low", "speedup_interval95_high", "verdict", "percent_of_limit"),
-    *("below_noise_floor", "noisy", "check", "max_ulp", "ranks_equal", "rounds"),
-    *("bytes_sent_per_rank", "note"),
+    *("speedup_interval95_low", "speedup_interval95_high", "verdict", "limit_s"),
+    *("percent_of_limit", "noise_floor_s", "below_noise_floor", "noisy", "check", "max_ulp"),
+    *("ranks_equal", "rounds", "bytes_sent_per_rank", "node_crossings", "note"),
 )
 
 
@@ -81,14 +82,17 @@ def _nccl_lines(result: Result) -> Iterator[str]:
         yield f"#{'(B)':>12}{'(elements)':>14}{'':>10}{'':>8}{'':>8} {units} {units}\n"
         for point in points:
             nothing = f"{'N/A':>8}{'N/A':>8}{'N/A':>8}{'N/A':>7}"
-            figures = nothing
+            times = f"{'N/A':>8}{'N/A':>8}{'N/A':>8}"
             if point.median_s is not None:
-                wrong = "N/A" if point.check_ok is None else "0" if point.check_ok else "1"
-                figures = f"{point.median_s * 1e6:8.2f}{point.algbw or 0:8.2f}"
-                figures += f"{point.busbw or 0:8.2f}{wrong:>7}"
+                times = f"{point.median_s * 1e6:8.2f}{point.algbw or 0:8.2f}{point.busbw or 0:8.2f}"
+            wrong = {True: "0", False: "1", None: "N/A"}[point.check_ok]
+            figures = f"{times}{wrong:>7}"
             sides = (nothing, figures) if point.in_place else (figures, nothing)
-            yield f" {point.nbytes:12}{point.count:14}{_nccl_type(point):>10}{point.op:>8}{-1:8}"
+            yield f" {point.nbytes:12}{point.count:14} {_nccl_type(point):>9} {point.op:>7}{-1:8}"
             yield f" {sides[0]} {sides[1]}\n"
+        known = [point.busbw for point in points if point.busbw is not None]
+        if known:
+            yield f"# Avg bus bandwidth    : {fmean(known):g}\n"
 
 
 def _nccl_type(point: Point) -> str:
@@ -102,6 +106,9 @@ def _by_algorithm(result: Result) -> dict[str, list[Point]]:
         points.setdefault(point.algorithm, []).append(point)
     return points
 
+
+WITHOUT_NOTES = ("osu", "nccl")
+"""Formats with no place for what was not timed, and why."""
 
 FORMATS: Mapping[str, Callable[[Result], str]] = {
     "json": Result.to_json,

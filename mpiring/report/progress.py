@@ -25,13 +25,15 @@ class Reporter(Protocol):
         """Make room on the terminal for other output, for the length of a `with` block."""
 
 
-def progress(steps: int, quiet: bool, verbose: bool) -> AbstractContextManager[Reporter]:
+def progress(
+    steps: int, quiet: bool, verbose: bool, called: str = "sizes"
+) -> AbstractContextManager[Reporter]:
     """Return what shows the progress of `steps` steps, for the length of a `with` block."""
     if quiet:
         return nullcontext(_Silent())
     if sys.stderr.isatty() and not verbose:
-        return _Bar(steps)
-    return nullcontext(_Lines(steps, every_s=0 if verbose else LINE_EVERY_S))
+        return _Bar(steps, called)
+    return nullcontext(_Lines(steps, called, every_s=0 if verbose else LINE_EVERY_S))
 
 
 class _Silent:
@@ -46,8 +48,8 @@ class _Silent:
 
 
 class _Lines:
-    def __init__(self, steps: int, every_s: float) -> None:
-        self.steps = steps
+    def __init__(self, steps: int, called: str, every_s: float) -> None:
+        self.steps = f"{steps} {called}"
         self.every_s = every_s
         self.finished = 0
         self.said = monotonic()
@@ -55,7 +57,7 @@ class _Lines:
     def doing(self, text: str) -> None:
         if monotonic() - self.said >= self.every_s:
             self.said = monotonic()
-            print(f"mpiring: {self.finished} of {self.steps} sizes done; {text}", file=sys.stderr)
+            print(f"mpiring: {self.finished} of {self.steps} done; {text}", file=sys.stderr)
 
     def done(self) -> None:
         self.finished += 1
@@ -65,10 +67,10 @@ class _Lines:
 
 
 class _Bar(AbstractContextManager["_Bar"]):
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, called: str) -> None:
         self.bar = Progress(
             BarColumn(),
-            TextColumn("{task.completed} of {task.total} sizes"),
+            TextColumn(f"{{task.completed}} of {{task.total}} {called}"),
             TimeElapsedColumn(),
             TextColumn("{task.description}"),
             console=Console(stderr=True),

@@ -23,6 +23,12 @@ def fixture_scheduled(request):
     return request.param
 
 
+@pytest.fixture(name="typical", params=["naive", "ring", "double_binary_tree"])
+def fixture_typical(request):
+    """For what does not depend on the algorithm: one without chunks, with chunks, in segments."""
+    return request.param
+
+
 @pytest.fixture(name="two_nodes")
 def fixture_two_nodes(comm):
     """The ranks in two nodes, of sizes that differ where the number of ranks is odd."""
