@@ -445,6 +445,7 @@ def _allreduce(
         buffers,
         op=operations.describe(op),
         topology=str(topology.levels) if given else "detected",
+        tour=str(topology.tour) if given else "detected",
         options=str(options) or "the defaults",
         **of_the_pick,
     )

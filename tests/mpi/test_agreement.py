@@ -1,19 +1,21 @@
 """Ranks that ask for different things get an error, all of them, and can go on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from mpi4py import MPI
 
 import mpiring
-from mpiring import Disagreement, Level, Topology, UsageError
+from mpiring import Disagreement, Level, Options, Topology, UsageError
 from mpiring.agreement import on_rank_zero
 
 pytestmark = pytest.mark.mpi
 
 
-def request(count=8, dtype="f4", op=MPI.SUM, algorithm="ring", topology=None):
+def request(count=8, dtype="f4", op=MPI.SUM, algorithm="ring", **others):
     sendbuf = np.ones(count, dtype)
-    mpiring.allreduce(sendbuf, np.empty_like(sendbuf), op, algorithm=algorithm, topology=topology)
+    mpiring.allreduce(sendbuf, np.empty_like(sendbuf), op, algorithm=algorithm, **others)
 
 
 DIFFERENT = {
@@ -41,6 +43,19 @@ def test_another_topology_on_one_rank(comm):
     topology = Topology(comm.size, (Level("node", groups),))
     with pytest.raises(Disagreement, match="topology is"):
         request(algorithm="tree", topology=topology)
+
+
+@pytest.mark.mpi(min_size=3)
+def test_another_tour_on_one_rank(comm):
+    """Rings in two orders would wait for each other for ever."""
+    first, *others = range(comm.size)
+    tour = (first, *(others if comm.rank == 0 else reversed(others)))
+    levels = (Level("node", (tuple(range(comm.size)),)),)
+    measured = Topology(comm.size, levels, source=f"measured on rank {comm.rank}", tour=tour)
+    with pytest.raises(Disagreement, match=r"tour is \(0, 1, 2.* on rank 0, \(0, .* on ranks 1, 2"):
+        request(topology=measured, options=Options(ring_order="measured"))
+    alike = replace(measured, tour=(first, *others))  # where it was found may differ
+    request(topology=alike, options=Options(ring_order="measured"))
 
 
 @pytest.mark.mpi(min_size=2)
