@@ -14,6 +14,10 @@ import numpy as np
 from mpiring.arrays import Array, DType, combine_for, empty, is_extension, raw
 
 _BLOCK = 1 << 16  # elements at a time, to stay in cache
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_OF_TRUTH = {"sum": "bor", "max": "bor", "lor": "bor"}
+_OF_TRUTH |= {"prod": "band", "min": "band", "land": "band"}
+"""What an operation is of truth values, where that is not an exclusive or."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +55,35 @@ class Case:
 
     def _values(self, rank: int, index: Array, bits: Array) -> Any:
         """Return values that `dtype` holds exactly, and whose reduction by `op` is exact too."""
-        if self.op in ("land", "lor", "lxor"):
-            # One rank in `size` decides, on average, so that each rank's value matters somewhere.
-            rare = bits % np.uint64(self.size + 1) == 0
-            return np.logical_not(rare) if self.op == "land" else rare
-        if self.dtype.kind == "b":
+        truth = self.dtype.kind == "b" or self.op in ("land", "lor", "lxor")
+        op = _OF_TRUTH.get(self.op, self.op) if truth else self.op
+        if op in ("band", "bor"):
+            rare = self._rare(bits)
+            some = rare if truth else np.where(rare, bits, np.uint64(0))
+            return ~some if op == "band" else some
+        if truth:
             return bits & 1 == 1
+        if op == "prod":  # even factors would soon give 0
+            return bits | 1 if self.dtype.kind in "iu" else self._factors(rank, bits)
+        values = self._terms(rank, index, bits)
+        if op in ("max", "min"):
+            mirrored = ~values if self.dtype.kind in "iu" else -values
+            above, below = np.maximum(values, mirrored), np.minimum(values, mirrored)
+            return np.where(self._rare(bits) == (op == "max"), above, below)
+        return values
+
+    def _rare(self, bits: Array) -> Array:
+        """Whether a rank decides an element: one in `size` does, on average, whatever `size` is.
+
+        Of random values the others would be right without it: a bit is in the result of ten ranks
+        anyway, and the largest number of eight bits in that of a thousand.
+        """
+        rare: Array = (bits * _ODD >> np.uint64(32)) % np.uint64(self.size + 1) == 0
+        return rare
+
+    def _terms(self, rank: int, index: Array, bits: Array) -> Any:
         if self.dtype.kind in "iu":
-            return bits | 1 if self.op == "prod" else bits  # even factors would soon give 0
-        if self.op == "prod":
-            return self._factors(rank, bits)
+            return bits.astype(self.dtype)
         values = self._summands(rank, index, bits)
         if self.dtype.kind == "c":  # of other bits, as much a function of the index alone
             values = values + 1j * self._summands(rank, index, bits >> np.uint64(32))
@@ -69,7 +92,8 @@ class Case:
     def _summands(self, rank: int, index: Array, bits: Array) -> Any:
         """Integers so small that the sum of `size` of them has no more bits than the mantissa."""
         largest = 2 ** (_mantissa_bits(self.dtype) - 1)
-        bound = min(largest // self.size, 2**20)
+        ranks = self.size if self.op == "sum" else 1  # nothing else grows with them
+        bound = min(largest // ranks, 2**20)
         if bound:
             return (bits % np.uint64(2 * bound + 1)).astype(np.int64) - bound
         # More ranks than the mantissa counts: each index gets summands from some of them only.
@@ -79,8 +103,10 @@ class Case:
         )
 
     def _factors(self, rank: int, bits: Array) -> Any:
-        """Powers of two, from the first few ranks alone, with any sign."""
-        sign = 1.0 - (bits & 2).astype(float)
+        """Powers of two, from the first few ranks alone, with any sign; or that times i."""
+        sign: Any = 1.0 - (bits & 2).astype(float)
+        if self.dtype.kind == "c":
+            sign = sign * np.where(bits & 4, 1j, 1)
         exponent = (bits & 1).astype(int) * (1 if rank % 2 else -1)
         return sign * 2.0**exponent if rank < 8 else sign
 

@@ -66,11 +66,14 @@ def faulty_results(case):
         twice = expected.copy()
         combine(twice, parts[1], out=twice)
         yield "one rank added twice", twice
+    if case.dtype.kind == "c" and case.op in ("sum", "prod"):
+        yield "conjugated", expected.conj()
 
 
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [2, 4, 64, 255])
 def test_faults_are_found(size):
-    for case in cases(size):
+    """Also of many ranks, each of which decides few elements."""
+    for case in cases(size, count=max(257, 20 * size)):
         expected = expected_of(case)
         assert find_fault(expected.copy(), expected) == ""
         for name, result in faulty_results(case):
