@@ -158,13 +158,15 @@ class Buffers:
 
     `contribution` is what this rank brings and is never written, unless it is `work` itself (in
     place); `work` is where the result forms. An argument that is not contiguous has a copy that is:
-    `load` fills it before a run, `store` copies the result out afterwards.
+    `load` fills it before a run, `store` copies the result out afterwards. `stages` is all that was
+    allocated for them, which the caller does not hold.
     """
 
     contribution: Array
     work: Array
     load: tuple[Array, Array] | None = None
     store: tuple[Array, Array] | None = None
+    stages: tuple[Array, ...] = ()
 
     @property
     def in_place(self) -> bool:
@@ -173,10 +175,8 @@ class Buffers:
 
     @property
     def staged_nbytes(self) -> int:
-        """Bytes of the contiguous copies, which the caller does not hold."""
-        staged = {id(self.contribution)} if self.load else set()
-        staged |= {id(self.work)} if self.store else set()
-        return len(staged) * self.work.nbytes
+        """Bytes of those stages."""
+        return sum(stage.nbytes for stage in self.stages)
 
 
 def buffers(sendbuf: Any, recvbuf: Any, in_place: bool) -> Buffers:
@@ -188,10 +188,11 @@ def buffers(sendbuf: Any, recvbuf: Any, in_place: bool) -> Buffers:
     recvbuf = _check_recv("recvbuf", recvbuf)
     work, store = _flat_or_staged(recvbuf)
     if in_place or _same(sendbuf, recvbuf):
-        return Buffers(work, work, store and store[::-1], store)
+        return Buffers(work, work, store and store[::-1], store, _stages(store))
     sendbuf = _check_send(sendbuf, recvbuf)
     contribution, staged = _flat_or_staged(sendbuf)
-    return Buffers(contribution, work, staged and staged[::-1], store)
+    load = staged and staged[::-1]
+    return Buffers(contribution, work, load, store, _stages(staged, store))
 
 
 def reduce_scatter_buffers(sendbuf: Any, recvbuf: Any, rank: int, size: int) -> Buffers:
@@ -202,7 +203,8 @@ def reduce_scatter_buffers(sendbuf: Any, recvbuf: Any, rank: int, size: int) -> 
     work = empty(sendbuf.size, sendbuf.dtype)
     mine = work[rank * recvbuf.size : (rank + 1) * recvbuf.size]
     store = (recvbuf, mine.reshape(recvbuf.shape))
-    return Buffers(contribution, work, staged and staged[::-1], store)
+    load = staged and staged[::-1]
+    return Buffers(contribution, work, load, store, (*_stages(staged), work))
 
 
 def allgather_buffers(sendbuf: Any, recvbuf: Any, in_place: bool, rank: int, size: int) -> Buffers:
@@ -212,16 +214,16 @@ def allgather_buffers(sendbuf: Any, recvbuf: Any, in_place: bool, rank: int, siz
     if in_place:
         if recvbuf.size % size:
             raise UsageError(f"recvbuf has {recvbuf.size} elements, no multiple of {size} ranks")
-        return Buffers(work, work, store and store[::-1], store)
+        return Buffers(work, work, store and store[::-1], store, _stages(store))
     sendbuf = _check_send(sendbuf, recvbuf, receives=size)
     mine = work[rank * sendbuf.size : (rank + 1) * sendbuf.size]
-    return Buffers(work, work, (mine.reshape(sendbuf.shape), sendbuf), store)
+    return Buffers(work, work, (mine.reshape(sendbuf.shape), sendbuf), store, _stages(store))
 
 
 def bcast_buffers(buffer: Any) -> Buffers:
     """Read the argument of a broadcast."""
     work, store = _flat_or_staged(_check_recv("buffer", buffer))
-    return Buffers(work, work, store and store[::-1], store)
+    return Buffers(work, work, store and store[::-1], store, _stages(store))
 
 
 def _flat_or_staged(array: Array) -> tuple[Array, tuple[Array, Array] | None]:
@@ -230,6 +232,11 @@ def _flat_or_staged(array: Array) -> tuple[Array, tuple[Array, Array] | None]:
         return array.reshape(-1), None
     stage: Array = empty(array.shape, array.dtype)
     return stage.reshape(-1), (array, stage)
+
+
+def _stages(*staged: tuple[Array, Array] | None) -> tuple[Array, ...]:
+    """Return the copies among what was flattened so."""
+    return tuple(pair[1] for pair in staged if pair)
 
 
 def _check_recv(name: str, recvbuf: Any) -> Array:

@@ -94,6 +94,30 @@ def test_a_strided_buffer_costs_one_copy_more(comm):
     assert plan.scratch_nbytes == plain.scratch_nbytes + 8000
 
 
+OF_EACH_COLLECTIVE = {
+    "allreduce": lambda whole, part: mpiring.allreduce_init(whole, np.empty(whole.shape)),
+    "reduce_scatter": lambda whole, part: mpiring.reduce_scatter_init(whole, part),
+    "allgather": lambda whole, part: mpiring.allgather_init(part, whole),
+    "bcast": lambda whole, part: mpiring.bcast_init(whole),
+}
+"""Plans of an array of as many parts as there are ranks, and of one such part."""
+
+
+@pytest.mark.parametrize("collective", OF_EACH_COLLECTIVE)
+@pytest.mark.parametrize("step", [1, 2], ids=["contiguous", "strided"])
+def test_scratch_is_what_a_plan_allocates(comm, collective, step):
+    whole, part = np.ones(50000 * comm.size * step)[::step], np.ones(50000 * step)[::step]
+    make = OF_EACH_COLLECTIVE[collective]
+    make(whole, part).free()  # what is made once for a communicator is there
+    tracemalloc.start()
+    plan = make(whole, part)
+    beside = 8 * whole.size if collective == "allreduce" else 0  # its receive buffer
+    allocated, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert allocated - beside == pytest.approx(plan.scratch_nbytes, abs=40000)
+    plan.free()
+
+
 def test_nothing_large_is_allocated_while_a_plan_runs(comm, scheduled):
     recvbuf = np.zeros(100000)
     plan = mpiring.allreduce_init(np.ones(100000), recvbuf, algorithm=scheduled)
