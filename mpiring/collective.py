@@ -16,7 +16,7 @@ from mpiring.agreement import agree, together
 from mpiring.algorithms import find
 from mpiring.algorithms.algorithm import Algorithm, named
 from mpiring.algorithms.phases import ALLGATHERS, BCASTS, REDUCE_SCATTERS
-from mpiring.arrays import Buffers, DType
+from mpiring.arrays import Buffers, Combine, DType
 from mpiring.communicator import Private, private
 from mpiring.decision import (
     AUTO,
@@ -166,11 +166,10 @@ def reduce_scatter_init(
     def request(ours: Private) -> _Request:
         rank, size = ours.comm.rank, ours.comm.size
         schedule = named(algorithm, REDUCE_SCATTERS)(size)
-        _check_operation(op)
-        if not op.Is_commutative():
-            raise UsageError("reduce_scatter needs an operation that commutes")
         buffers = arrays.reduce_scatter_buffers(sendbuf, recvbuf, rank, size)
-        combine = operations.combine_for(op, buffers.work.dtype)
+        combine, commutes = _reduction(op, buffers.work.dtype)
+        if not commutes:
+            raise UsageError("reduce_scatter needs an operation that commutes")
         prepared = executor.Prepared(
             algorithm, schedule, rank, buffers, combine, wanted=(rank,), whole=True
         )
@@ -381,11 +380,8 @@ def _allreduce(
     if topology.size != ours.comm.size:
         raise UsageError(f"the topology has {topology.size} ranks, comm has {ours.comm.size}")
     find(name).check_heeds(options)
-    _check_operation(op)
     buffers = arrays.buffers(sendbuf, recvbuf, in_place=sendbuf is MPI.IN_PLACE)
-    combine = operations.combine_for(op, buffers.work.dtype)
-    commutes = op.Is_commutative()
-
+    combine, commutes = _reduction(op, buffers.work.dtype)
     places = [
         number
         for array in (buffers.contribution, buffers.work)
@@ -493,9 +489,12 @@ def _stand_in(prepare: Callable[[Pick], Prepared], refusal: Exception) -> tuple[
     raise refusal
 
 
-def _check_operation(op: Any) -> None:
+def _reduction(op: Any, dtype: DType) -> tuple[Combine, bool]:
+    """Return what combines arrays by `op`, and whether that commutes. Raises Unsupported."""
     if not isinstance(op, MPI.Op):
         raise Unsupported(f"op is of type {type(op).__name__}, not an MPI operation")
+    combine = operations.combine_for(op, dtype)  # first: what is no operation cannot be asked
+    return combine, op.Is_commutative()
 
 
 @cache

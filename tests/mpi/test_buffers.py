@@ -137,6 +137,9 @@ def test_an_error_of_one_rank_is_an_error_on_all(comm, typical, name):
 @pytest.mark.parametrize(
     "op", [MPI.MAXLOC, MPI.REPLACE, MPI.NO_OP, MPI.OP_NULL, "sum", None], ids=str
 )
-def test_operations_that_do_not_work_element_by_element_are_refused(comm, typical, op):
-    with pytest.raises(TypeError, match="op"):
-        mpiring.allreduce(np.zeros(2), np.zeros(2), op, algorithm=typical)
+@pytest.mark.parametrize("collective", [mpiring.allreduce, mpiring.reduce_scatter])
+def test_operations_that_do_not_work_element_by_element_are_refused(comm, op, collective):
+    whole = np.zeros(2 * comm.size)
+    recvbuf = np.zeros(2) if collective is mpiring.reduce_scatter else np.empty_like(whole)
+    with pytest.raises(mpiring.Unsupported, match="op"):
+        collective(whole, recvbuf, op)
