@@ -1,13 +1,15 @@
 """Which ranks are close to each other: nested levels of groups, such as nodes below switches."""
 
+import operator
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 from mpiring.errors import UsageError
+from mpiring.options import whole_number
 
 Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -16,7 +18,8 @@ Groups: TypeAlias = tuple[tuple[int, ...], ...]
 class Level:
     """One level of the machine: its groups of ranks, and what links beyond them give, where known.
 
-    Those are the links between two of its groups that lie in one group of the next level.
+    Those are the links between two of its groups that lie in one group of the next level. Raises
+    UsageError where the name is no text, or a group no sequence of one or more ranks.
     """
 
     name: str
@@ -26,10 +29,26 @@ class Level:
     source: str | None = field(default=None, compare=False, repr=False)
     """Where the groups were found, if not where the whole topology was."""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise UsageError(f"level {self.name!r}: its name has to be a text")
+        try:
+            groups = tuple(_ranks(group) for group in self.groups)
+        except TypeError:
+            raise UsageError(
+                f'level "{self.name}": groups is {self.groups!r}, it has to be lists of ranks'
+            ) from None
+        if () in groups:
+            raise UsageError(f'level "{self.name}": group {groups.index(())} is empty')
+        object.__setattr__(self, "groups", groups)
+
 
 @dataclass(frozen=True)
 class Topology:
-    """`size` ranks in levels, innermost first. Each level covers every rank, and they nest."""
+    """`size` ranks in levels, innermost first. Each level covers every rank, and they nest.
+
+    Raises UsageError where they do not, or where `tour` is not each of the ranks once.
+    """
 
     size: int
     levels: tuple[Level, ...]
@@ -40,6 +59,7 @@ class Topology:
     """What was found and contradicts what is known better, each as a sentence."""
 
     def __post_init__(self) -> None:
+        self._normalise()
         if not self.levels:
             raise UsageError("topology: there is no level")
         for level in self.levels:
@@ -50,6 +70,24 @@ class Topology:
             missing = sorted(set(range(self.size)) - set(self.tour))
             wrong = f"rank {missing[0]} is missing" if missing else "some are there twice"
             raise UsageError(f"topology: tour is not each of the ranks once: {wrong}")
+
+    def _normalise(self) -> None:
+        """Let what was given in other kinds of sequences and numbers be hashable, as plans need."""
+        size = whole_number(self.size)
+        if size is None:
+            raise UsageError(f"topology: size is {self.size!r}, it has to be a number")
+        listed = isinstance(self.levels, Sequence)
+        if not listed or not all(isinstance(level, Level) for level in self.levels):
+            raise UsageError(f"topology: levels is {self.levels!r}, it has to be a list of Level")
+        try:
+            tour = None if self.tour is None else _ranks(self.tour)
+        except TypeError:
+            raise UsageError(
+                f"topology: tour is {self.tour!r}, it has to be a list of ranks"
+            ) from None
+        plain = {"levels": tuple(self.levels), "left_out": tuple(self.left_out)}
+        for name, value in (plain | {"size": size, "tour": tour}).items():
+            object.__setattr__(self, name, value)
 
     def document(self) -> dict[str, Any]:
         """Return the topology as it stands in a JSON file."""
@@ -179,6 +217,11 @@ def grouped(keys: Iterable[Hashable]) -> Groups:
 def by_hostname(hosts: Sequence[str]) -> Groups:
     """Group the ranks by the host they run on; two names are one host only if they are equal."""
     return grouped(hosts)
+
+
+def _ranks(given: Iterable[SupportsIndex]) -> tuple[int, ...]:
+    """Return numbers of any kind, numpy's too, as plain ones. Raises TypeError for others."""
+    return tuple(map(operator.index, given))
 
 
 def _telling(levels: Iterable[Level], size: int) -> tuple[Level, ...]:

@@ -127,9 +127,8 @@ def _read_groups(name: str, groups: Any) -> Groups:
     lists = isinstance(groups, list) and all(isinstance(group, list) for group in groups)
     if not lists or not all(type(rank) is int for group in groups for rank in group):
         raise UsageError(f'level "{name}": groups is not a list of lists of ranks')
-    if not groups or not all(groups):
-        empty = f"group {groups.index([])}" if groups else "groups"
-        raise UsageError(f'level "{name}": {empty} is empty')
+    if not groups:
+        raise UsageError(f'level "{name}": groups is empty')
     return tuple(tuple(group) for group in groups)
 
 

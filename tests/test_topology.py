@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command import MPIRING, mpiring, run
 
@@ -29,6 +30,36 @@ def test_nodes_are_the_level_of_that_name_or_the_innermost():
     assert topology.innermost == socket.groups
     assert topology.crossings((0, 1, 2, 3)) == 2
     assert Topology(4, (socket,)).nodes == socket.groups
+
+
+def test_any_kind_of_sequence_and_of_whole_number_will_do():
+    """As plans need it: hashable, and written alike on all ranks."""
+    given = Topology(
+        np.int64(4), [Level("node", np.array([[0, 1], [2, 3]]))], tour=iter([0, 2, 1, 3])
+    )
+    plain = Topology(4, (Level("node", ((0, 1), (2, 3))),), tour=(0, 2, 1, 3))
+    assert given == plain
+    assert hash(given) == hash(plain)
+    assert repr(given) == repr(plain)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Level("node", [[0, 1.0]]), 'level "node": groups .* has to be lists of ranks'),
+        (lambda: Level("node", [0, 1]), 'level "node": groups .* has to be lists of ranks'),
+        (lambda: Level("node", None), 'level "node": groups .* has to be lists of ranks'),
+        (lambda: Level("node", [[0, 1], []]), 'level "node": group 1 is empty'),
+        (lambda: Level(["node"], [[0]]), r"level \['node'\]: its name has to be a text"),
+        (lambda: Topology(2, [[[0, 1]]]), "levels is .*, it has to be a list of Level"),
+        (lambda: Topology(2, Level("node", [[0, 1]])), "levels is .*, it has to be a list of"),
+        (lambda: Topology(2.0, [Level("node", [[0, 1]])]), "size is 2.0, it has to be a number"),
+        (lambda: Topology(2, [Level("node", [[0, 1]])], tour="ab"), "tour is 'ab', it has to be"),
+    ],
+)
+def test_what_is_no_topology_is_refused_where_it_is_made(make, said):
+    with pytest.raises(UsageError, match=said):
+        make()
 
 
 def test_groups_as_written():
