@@ -295,16 +295,12 @@ def _kind(ours: Private, *given: Any) -> str:
 
 def _plan(ours: Private, make: Callable[[Private], _Request]) -> Plan:
     """Return the plan of what this rank asks for, once all ranks have agreed on it."""
-    request: _Request | None = None
-    error: Exception | None = None
     try:
         request = make(ours)
-    except Exception as raised:
-        error = raised
-    if request is None:
+        numbers = (request.pieces, request.prepared is None)  # which walks all rounds
+    except Exception as error:
         agree(ours.comm, error)
-        raise AssertionError("an error on this rank was agreed on as none")
-    numbers = (request.pieces, request.prepared is None)
+        raise AssertionError("an error on this rank was agreed on as none") from error
     pieces, refused = agree(ours.comm, None, request.terms, numbers)
     if refused and request.otherwise:
         refusals = ours.comm.allgather(request.refusal)

@@ -92,14 +92,15 @@ def test_an_argument_of_the_wrong_type_on_one_rank(comm, wrong, message):
 
 
 @pytest.mark.mpi(min_size=2)
-def test_any_exception_on_one_rank_is_heard_on_all(comm, monkeypatch):
-    """Out of memory for the scratch, say: the others must not wait for it."""
+@pytest.mark.parametrize("step", ["arrays.buffers", "executor.pieces", "executor.empty"])
+def test_any_exception_on_one_rank_is_heard_on_all(comm, monkeypatch, step):
+    """Out of memory for the rounds or the scratch, say: the others must not wait for it."""
 
-    def no_memory(*arguments):
+    def no_memory(*arguments, **others):
         raise MemoryError("planted")
 
     if comm.rank == 1:
-        monkeypatch.setattr("mpiring.executor.empty", no_memory)
+        monkeypatch.setattr(f"mpiring.{step}", no_memory)
         with pytest.raises(MemoryError, match="planted"):
             request()
     else:
