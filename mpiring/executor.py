@@ -128,7 +128,11 @@ class Plan:
         return timed
 
     def free(self) -> None:
-        """Give back the requests; the plan cannot be started again. A second call does nothing."""
+        """Give back the requests, and let go of the buffers, the scratch and all copies.
+
+        The plan cannot be started again. A second call does nothing. Raises RuntimeError on a plan
+        that is started.
+        """
         if self._state == "started":
             raise RuntimeError("free() of a plan that is started: wait for it first")
         self._release()
@@ -148,6 +152,8 @@ class Plan:
         if self._state == "started":
             _ABANDONED.append((self._begin, self._finish))
         self._state = "freed"
+        self._begin = self._finish = ()
+        self._keeps = None
         if requests and not MPI.Is_finalized():
             for request in requests:
                 request.Free()

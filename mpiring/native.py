@@ -103,7 +103,8 @@ class _Bare(partial[None], Plan):
 
     def _release(self) -> None:
         super()._release()
-        self._become(partial(refuse, self._state))
+        self._call = partial(refuse, self._state)
+        self._become(self._call)
 
     def _become(self, call: Any) -> None:
         # How partial is unpickled; its stub does not say so.
@@ -129,6 +130,10 @@ class _BarePersistent(_Persistent):
             refuse(self._state)
         self._start_request()
         self._wait_for_it()
+
+    def _release(self) -> None:
+        super()._release()
+        self._start_request = self._wait_for_it = partial(refuse, self._state)
 
 
 FORMS: Mapping[str, type[Prepared]] = {form.name: form for form in (Prepared, Persistent)}

@@ -3,6 +3,7 @@
 import gc
 import resource
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -116,6 +117,25 @@ def test_scratch_is_what_a_plan_allocates(comm, collective, step):
     tracemalloc.stop()
     assert allocated - beside == pytest.approx(plan.scratch_nbytes, abs=40000)
     plan.free()
+
+
+@pytest.mark.parametrize("step", [1, 2], ids=["contiguous", "strided"])
+def test_a_freed_plan_holds_no_buffer(comm, algorithm, step):
+    """Also while its name is bound, as after a `with` block."""
+    sendbuf, recvbuf = np.ones(100000), np.zeros(100000)
+    mpiring.allreduce(sendbuf[::step], recvbuf[::step], algorithm=algorithm)
+    tracemalloc.start()
+    with mpiring.allreduce_init(sendbuf[::step], recvbuf[::step], algorithm=algorithm) as plan:
+        plan()
+    gc.collect()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 50000
+    arrays = [weakref.ref(sendbuf), weakref.ref(recvbuf)]
+    del sendbuf, recvbuf
+    gc.collect()
+    assert all(array() is None for array in arrays)
+    assert plan.algorithm
 
 
 def test_nothing_large_is_allocated_while_a_plan_runs(comm, scheduled):
