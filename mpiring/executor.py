@@ -7,7 +7,7 @@ The send buffer is not copied first. A chunk that nothing was written to yet is 
 the send buffer; the first reduction or receive writes it to the receive buffer.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import cycle
@@ -27,7 +27,8 @@ from mpiring.schedule import (
     Round,
     Schedule,
     Send,
-    depends,
+    Turn,
+    in_turn,
     meetings,
     messages,
     segmented,
@@ -246,6 +247,8 @@ class _Walk(NamedTuple):
 
     tasks: tuple[tuple[Round, Task | None], ...]
     """Its rounds, each with what it is inside the node; None where it is messages."""
+    turns: tuple[Turn, ...]
+    """When it starts each of them, and when it waits for it."""
     longest: int
     """Elements of scratch that a round needs at most."""
 
@@ -253,8 +256,10 @@ class _Walk(NamedTuple):
 def _walked(schedule: Schedule, rank: int, count: int) -> _Walk:
     """Walk the rounds of a rank."""
     rounds, split = tuple(schedule.rounds(rank)), Split(count, schedule.chunks)
+    group = schedule.group_of(rank)
+    turns = tuple(in_turn(rounds, schedule.in_flight, group))
     longest = scratch_length(schedule.by_message(rank, rounds), split)
-    return _Walk(tuple(tasks(rounds, schedule.group_of(rank), split)), longest)
+    return _Walk(tuple(tasks(rounds, group, split)), turns, longest)
 
 
 _walk = lru_cache(maxsize=8)(_walked)
@@ -310,25 +315,24 @@ class _Binder:
         self.calls.append(partial(call, *arguments, **options))
 
     def add(self, walk: _Walk) -> None:
-        """Add all rounds, each started before those in flight are waited for, if it can be."""
-        flights: deque[_Flight] = deque()
+        """Add all rounds, each of messages started and completed in its turn."""
+        flights: dict[int, _Flight] = {}
         slots = cycle(range(self.in_flight))
         busy: list[int] = []
         self.calls += self.node.ends if self.node else ()
-        for index, (steps, task) in enumerate(walk.tasks):
-            while len(flights) == self.in_flight or any(
-                depends(steps, flight.steps) for flight in flights
-            ):
-                self.complete(flights.popleft())
-            if task is not None:
-                if self.add_inside(steps, task):
-                    busy.append(index)
+        for starts, number in walk.turns:
+            steps, task = walk.tasks[number]
+            if not starts:
+                if task is None:
+                    self.complete(flights.pop(number))
                 continue
-            flights.append(self.start(steps, self.longest * next(slots)))
-            if flights[-1].requests:
-                busy.append(index)
-        for flight in flights:
-            self.complete(flight)
+            if task is not None:
+                moves = self.add_inside(steps, task)
+            else:
+                flights[number] = self.start(steps, self.longest * next(slots))
+                moves = bool(flights[number].requests)
+            if moves:
+                busy.append(number)
         self.calls += self.node.ends if self.node else ()
         self.counts["rounds"] = span(busy)
 

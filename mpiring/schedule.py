@@ -12,10 +12,12 @@ A reducing receive lands in scratch, so it may meet a send of the same chunk in 
 receive writes the chunk itself, so nothing else in its round may touch that chunk (`check_round`).
 
 With several rounds in flight, the next round is started before those are waited for and reduced;
-but not before those that it depends on (`depends`). `segmented` and `staggered` deal the rounds of
-segments so that few do.
+but not before those that it depends on (`depends`). In which order a rank starts rounds and waits
+for them says `in_turn`. `segmented` and `staggered` deal the rounds of segments so that few depend
+on each other.
 """
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat, zip_longest
@@ -263,6 +265,32 @@ def check_round(rank: int, steps: Round) -> None:
             if not step.reduce and chunk in sent:
                 raise ValueError(f"rank {rank}: {step} and a send of one round overlap")
             peers.add(step.peer)
+
+
+class Turn(NamedTuple):
+    """What a rank does next: it starts the round of that number, or completes it."""
+
+    starts: bool
+    number: int
+
+
+def in_turn(rounds: Iterable[Round], in_flight: int, group: Collection[int] = ()) -> Iterator[Turn]:
+    """Yield what a rank does, in order: who carries its rounds out, and who proves them, reads it.
+
+    A round is started once those in flight that it `depends` on are complete, and fewer than
+    `in_flight` are left; rounds are completed in the order in which they were started. But one
+    inside `group`, whose ranks share memory, is completed at once: its loads and stores wait.
+    """
+    flights: deque[tuple[int, Round]] = deque()
+    for number, steps in enumerate(rounds):
+        while len(flights) == in_flight or any(depends(steps, other) for _, other in flights):
+            yield Turn(False, flights.popleft()[0])
+        yield Turn(True, number)
+        if is_inside(steps, group):
+            yield Turn(False, number)
+        else:
+            flights.append((number, steps))
+    yield from (Turn(False, number) for number, _ in flights)
 
 
 def depends(steps: Round, earlier: Round) -> bool:

@@ -19,7 +19,7 @@ from mpiring.schedule import (
     Send,
     Step,
     check_round,
-    depends,
+    in_turn,
     meetings,
     messages,
 )
@@ -77,7 +77,7 @@ def simulate(
                     f" rank {ends[1].rank.rank} expects {ends[1].step}"
                 )
             events.append(partial(deliver, *ends))
-    stuck = [f"rank {r.rank} in {r.flights[0].steps}" for r in ranks if r.flights]
+    stuck = [f"rank {r.rank} in {r.flights[r.turn.number].steps}" for r in ranks if r.turn]
     if stuck:
         raise ScheduleError("deadlock: " + "; ".join(stuck))
     return [rank.values for rank in ranks]
@@ -117,31 +117,28 @@ class _Rank:
     ) -> None:
         self.rank = rank
         self.size = schedule.size
-        self.in_flight = schedule.in_flight
-        self.rounds = iter(schedule.rounds(rank))
-        self.next = next(self.rounds, None)
+        self.rounds = tuple(schedule.rounds(rank))
+        self.turns = in_turn(self.rounds, schedule.in_flight, schedule.group_of(rank))
+        self.turn = next(self.turns, None)
         self.split = split
         self.values = values
         self.combine = combine
-        self.flights: deque[_Flight] = deque()
+        self.flights: dict[int, _Flight] = {}
 
     def advance(self) -> Iterator[Posted]:
-        """Finish the rounds that are through, start those that may, and yield what they post."""
-        while self.flights or self.next is not None:
-            if self.next is not None and self.may_start(self.next):
-                yield from self.start(self.next)
-                self.next = next(self.rounds, None)
-            elif self.flights[0].pending:
+        """Take its turns up to one that has to wait, and yield what is posted."""
+        while self.turn:
+            starts, number = self.turn
+            if starts:
+                yield from self.start(number)
+            elif self.flights[number].pending:
                 return
             else:
-                self.finish(self.flights.popleft())
+                self.finish(self.flights.pop(number))
+            self.turn = next(self.turns, None)
 
-    def may_start(self, steps: Round) -> bool:
-        return len(self.flights) < self.in_flight and not any(
-            depends(steps, flight.steps) for flight in self.flights
-        )
-
-    def start(self, steps: Round) -> Iterator[Posted]:
+    def start(self, number: int) -> Iterator[Posted]:
+        steps = self.rounds[number]
         check_round(self.rank, steps)
         if any(not 0 <= step.peer < self.size for step in steps):
             raise ScheduleError(f"rank {self.rank}: no such peer in {steps}")
@@ -150,7 +147,7 @@ class _Rank:
             raise ScheduleError(f"rank {self.rank}: no such chunk in {steps}")
         moving = list(messages(steps, self.split))
         flight = _Flight(tuple(step for step, _ in moving))
-        self.flights.append(flight)
+        self.flights[number] = flight
         for step, tag in moving:
             yield Posted(self, flight, step, tag)
 

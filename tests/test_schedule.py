@@ -10,6 +10,7 @@ from mpiring.schedule import (
     back,
     check_round,
     depends,
+    in_turn,
     meetings,
     messages,
     pipelined,
@@ -121,6 +122,29 @@ def test_a_round_depends_on_one_that_receives_what_it_touches():
     assert not depends(reducing, receive)
     assert not depends((), send)
     assert not depends((Send(1, 0), Send(1, 9)), (Recv(1, 4, 2),))
+
+
+FIRST, SECOND, THIRD = ((Send(1, chunk),) for chunk in range(3))
+ON_FIRST = (Recv(1, 0),)
+INSIDE = (Recv(7, 5, reduce=True),)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "in_flight", "turns"),
+    [
+        ([FIRST, SECOND], 1, "+0 -0 +1 -1"),
+        ([FIRST, SECOND, THIRD], 2, "+0 +1 -0 +2 -1 -2"),
+        ([FIRST, (), THIRD], 2, "+0 +1 -0 +2 -1 -2"),
+        ([FIRST, SECOND, ON_FIRST, THIRD], 3, "+0 +1 -0 +2 +3 -1 -2 -3"),
+        ([FIRST, INSIDE, SECOND, THIRD], 2, "+0 +1 -1 +2 -0 +3 -2 -3"),
+        ([FIRST, INSIDE, ON_FIRST], 2, "+0 +1 -1 -0 +2 -2"),
+        ([], 2, ""),
+    ],
+)
+def test_rounds_are_started_and_completed_in_turn(rounds, in_flight, turns):
+    """+ is a start. What is inside a node is complete at once, and in nobody's way."""
+    taken = in_turn(rounds, in_flight, group=(0, 7))
+    assert " ".join(f"{'+' if starts else '-'}{number}" for starts, number in taken) == turns
 
 
 def test_segments_in_flight_come_in_pairs():

@@ -10,8 +10,8 @@ from mpiring.simulate import ScheduleError, simulate
 pytestmark = pytest.mark.pure
 
 
-def run(*schedules, chunks=1, count=4, in_flight=1, shuffle=None):
-    schedule = Schedule(len(schedules), chunks, lambda rank: schedules[rank], in_flight)
+def run(*schedules, chunks=1, count=4, in_flight=1, memory=(), shuffle=None):
+    schedule = Schedule(len(schedules), chunks, lambda rank: schedules[rank], in_flight, memory)
     return simulate(schedule, count, shuffle=shuffle)
 
 
@@ -48,6 +48,21 @@ def test_two_rounds_in_flight_need_both_to_be_started():
     assert run(*crossed, chunks=2, in_flight=2)[0] == [(0,)] * 2 + [(1,)] * 2
     with pytest.raises(ScheduleError, match="deadlock"):
         run(*crossed, chunks=2)
+
+
+def test_what_is_inside_a_node_is_waited_for_at_once():
+    """So it is when it is carried out, however many rounds may be in flight."""
+    crossed = [(Send(1, 0),), (Recv(1, 1),)], [(Send(0, 1),), (Recv(0, 0),)]
+    with pytest.raises(ScheduleError, match="deadlock"):
+        run(*crossed, chunks=2, in_flight=2, memory=((0, 1),))
+
+
+def test_a_round_waits_for_what_it_depends_on_also_where_that_moves_nothing():
+    """Plans do so, whatever the length of their buffers: of two elements none is in chunk 2."""
+    mine = [(Send(1, 0), Recv(1, 2)), (Recv(1, 1), Send(1, 2))]
+    others = [(Send(0, 1), Recv(0, 2)), (Recv(0, 0), Send(0, 2))]
+    with pytest.raises(ScheduleError, match="deadlock"):
+        run(mine, others, chunks=3, count=2, in_flight=2)
 
 
 @pytest.mark.parametrize(
