@@ -20,23 +20,25 @@ def agree(
     comm: MPI.Intracomm,
     error: Exception | None,
     terms: Mapping[str, str] = NO_TERMS,
-    numbers: tuple[int, int] = (0, 0),
-) -> tuple[int, int]:
-    """Return the largest of each of `numbers`, if all hold the same `terms` and none an `error`.
+    number: int = 0,
+) -> int:
+    """Return the largest `number`, if all hold the same `terms` and none an `error`.
 
     One small allreduce settles it where all is well. Otherwise every rank raises: its own error, or
-    what the lowest rank with an error has to tell, or Disagreement with what differs and where.
+    what the lowest rank with an error has to tell, or Disagreement with what differs and where. An
+    error that is none of ours counts most: where one rank has such, the others raise MpiringError
+    itself, so that what is caught on one rank is caught on all.
     Collective: also a rank on which something failed has to come here.
     """
     fingerprint = _fingerprint(terms)
     # As long for every caller: ranks that call different things meet here, too.
-    mine = np.array([fingerprint, -fingerprint, error is not None, *numbers], np.int64)
+    mine = np.array([fingerprint, -fingerprint, error is not None, number], np.int64)
     largest = np.empty_like(mine)
     comm.Allreduce(mine, largest, MPI.MAX)
-    high, minus_low, failed, first, second = map(int, largest)
+    high, minus_low, failed, highest = map(int, largest)
     if failed or high != -minus_low:
         _raise_together(comm, terms, error)
-    return first, second
+    return highest
 
 
 def together(
@@ -91,12 +93,13 @@ def _raise_together(
     comm: MPI.Intracomm, terms: Mapping[str, str], error: Exception | None
 ) -> NoReturn:
     everyone: list[tuple[dict[str, str], Told]] = comm.allgather((dict(terms), _tell(error)))
-    if error is not None:
+    failed = {rank: told for rank, (_, told) in enumerate(everyone) if told is not None}
+    strange = {rank: told for rank, told in failed.items() if told[0] is MpiringError}
+    failed = strange or failed
+    if error is not None and comm.rank in failed:
         raise error
-    for rank, (_, told) in enumerate(everyone):
-        if told is not None:
-            kind, text = told
-            raise kind(f"rank {rank}: {text}")
+    for rank, (kind, text) in failed.items():
+        raise kind(f"rank {rank}: {text}")
     for name in dict.fromkeys(name for held, _ in everyone for name in held):
         ranks: dict[str, list[int]] = {}
         for rank, (held, _) in enumerate(everyone):

@@ -3,45 +3,23 @@
 Each call has a form with `_init`, which prepares it to be run again and again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import cache, lru_cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import numpy.typing as npt
 from mpi4py import MPI
 
-from mpiring import arrays, built_in, executor, native, operations
-from mpiring.agreement import agree, together
-from mpiring.algorithms import find
-from mpiring.algorithms.algorithm import Algorithm, named
+from mpiring import arrays, choice, executor, operations
+from mpiring.agreement import together
+from mpiring.algorithms.algorithm import named
 from mpiring.algorithms.phases import ALLGATHERS, BCASTS, REDUCE_SCATTERS
-from mpiring.arrays import Buffers, Combine, DType
-from mpiring.communicator import Private, private
-from mpiring.decision import (
-    AUTO,
-    NATIVE_PICK,
-    NODE_SHARED,
-    ORDINARY,
-    Pick,
-    Situation,
-    Table,
-    choose,
-)
-from mpiring.errors import MpiringError, Unsupported, UsageError
+from mpiring.communicator import private
+from mpiring.decision import Table
+from mpiring.errors import Unsupported, UsageError
 from mpiring.executor import Plan
-from mpiring.machine import library_name, thread_level
-from mpiring.node_memory import FOREIGN, place_of
-from mpiring.node_rounds import Direct, NodeRounds, Staged
 from mpiring.options import DEFAULTS, Options, whole_number
-from mpiring.schedule import Schedule
+from mpiring.request import Request, reduction, settled, terms
 from mpiring.topology import Topology
-
-Prepared: TypeAlias = executor.Prepared | native.Prepared
-
-STAND_INS = (NATIVE_PICK, Pick("ring"), Pick("recursive_doubling"))
-"""For a pick that cannot run. The library lacks some dtypes; ring needs an operation that commutes.
-"""
 
 
 def allreduce(
@@ -109,10 +87,8 @@ def allreduce_init(
     does not commute, as many buffers as a rank takes in one round. Arguments and errors are those
     of `allreduce`; that all ranks agree is checked here, not in each run.
     """
-    ours = private(comm)
-    kind = _kind(ours, sendbuf, recvbuf) if algorithm == AUTO else ORDINARY
-    asked = (sendbuf, recvbuf, op, algorithm, topology, options, decision)
-    return _plan(ours, lambda ours: _allreduce(ours, kind, *asked))
+    asked = choice.Asked(sendbuf, recvbuf, op, algorithm, topology, options, decision)
+    return choice.plan_of(private(comm), asked)
 
 
 def empty(
@@ -129,8 +105,8 @@ def empty(
     Unsupported for a dtype whose elements are not numbers.
     """
     ours = private(comm)
-    terms = {"collective": "empty"}
-    shape, dtype = together(ours.comm, lambda: arrays.shape_and_dtype(shape, dtype), terms)
+    in_common = {"collective": "empty"}
+    shape, dtype = together(ours.comm, lambda: arrays.shape_and_dtype(shape, dtype), in_common)
     windows = ours.make_windows()
     return together(ours.comm, lambda: windows.empty(shape, dtype))
 
@@ -163,21 +139,22 @@ def reduce_scatter_init(
 ) -> Plan:
     """Prepare a `reduce_scatter`; the plan holds scratch of up to twice the size of `sendbuf`."""
 
-    def request(ours: Private) -> _Request:
-        rank, size = ours.comm.rank, ours.comm.size
+    ours = private(comm)
+    rank, size = ours.comm.rank, ours.comm.size
+
+    def request() -> Request:
         schedule = named(algorithm, REDUCE_SCATTERS)(size)
         buffers = arrays.reduce_scatter_buffers(sendbuf, recvbuf, rank, size)
-        combine, commutes = _reduction(op, buffers.work.dtype)
+        combine, commutes = reduction(op, buffers.work.dtype)
         if not commutes:
             raise UsageError("reduce_scatter needs an operation that commutes")
         prepared = executor.Prepared(
             algorithm, schedule, rank, buffers, combine, wanted=(rank,), whole=True
         )
-        return _Request(
-            prepared, _terms("reduce_scatter", algorithm, buffers, op=operations.describe(op))
-        )
+        in_common = terms("reduce_scatter", algorithm, buffers, op=operations.describe(op))
+        return Request(prepared, in_common)
 
-    return _plan(private(comm), request)
+    return settled(ours, request)
 
 
 def allgather(
@@ -206,15 +183,17 @@ def allgather_init(
 ) -> Plan:
     """Prepare an `allgather`."""
 
-    def request(ours: Private) -> _Request:
-        rank, size = ours.comm.rank, ours.comm.size
+    ours = private(comm)
+    rank, size = ours.comm.rank, ours.comm.size
+
+    def request() -> Request:
         schedule = named(algorithm, ALLGATHERS)(size)
         in_place = sendbuf is MPI.IN_PLACE
         buffers = arrays.allgather_buffers(sendbuf, recvbuf, in_place, rank, size)
         prepared = executor.Prepared(algorithm, schedule, rank, buffers)
-        return _Request(prepared, _terms("allgather", algorithm, buffers))
+        return Request(prepared, terms("allgather", algorithm, buffers))
 
-    return _plan(private(comm), request)
+    return settled(ours, request)
 
 
 def bcast(
@@ -241,8 +220,10 @@ def bcast_init(
 ) -> Plan:
     """Prepare a `bcast`."""
 
-    def request(ours: Private) -> _Request:
-        rank, size = ours.comm.rank, ours.comm.size
+    ours = private(comm)
+    rank, size = ours.comm.rank, ours.comm.size
+
+    def request() -> Request:
         number = whole_number(root)
         if number is None:
             raise Unsupported(f"root is of type {type(root).__name__}, not a whole number")
@@ -251,259 +232,6 @@ def bcast_init(
         schedule = named(algorithm, BCASTS)(size, number)
         buffers = arrays.bcast_buffers(buffer)
         prepared = executor.Prepared(algorithm, schedule, rank, buffers)
-        return _Request(prepared, _terms("bcast", algorithm, buffers, root=str(number)))
+        return Request(prepared, terms("bcast", algorithm, buffers, root=str(number)))
 
-    return _plan(private(comm), request)
-
-
-class _Request(NamedTuple):
-    """The arguments of one rank, checked as far as it can without the others."""
-
-    prepared: Prepared | None
-    """None where this rank cannot: then `refusal` says why."""
-    terms: Mapping[str, str]
-    """What all ranks have to have in common."""
-    options: Options = DEFAULTS
-    why: str = ""
-    """What was picked and by which rule, where that was left to `auto`."""
-    places: Sequence[int] = ()
-    """Where in shared memory the buffers are, two numbers each (see `place_of`)."""
-    refusal: MpiringError | None = None
-    otherwise: "Callable[[Exception, Private], _Request] | None" = None
-    """What is asked for instead where `auto` has picked what is impossible, on any rank."""
-
-    @property
-    def pieces(self) -> int:
-        """In how many pieces this rank needs the buffer."""
-        return self.prepared.pieces if self.prepared else 0
-
-
-def _kind(ours: Private, *given: Any) -> str:
-    """Return the kind of buffers that `auto` goes by: node-shared only if they are so on all ranks.
-
-    Collective where there are such arrays at all.
-    """
-    if ours.windows is None:
-        return ORDINARY
-    elsewhere = any(
-        min(place_of(array, ours.windows)) < 0 for array in given if array is not MPI.IN_PLACE
-    )
-    terms = {"collective": "allreduce", "algorithm": AUTO}
-    anywhere, _ = agree(ours.comm, None, terms, (elsewhere, 0))
-    return ORDINARY if anywhere else NODE_SHARED
-
-
-def _plan(ours: Private, make: Callable[[Private], _Request]) -> Plan:
-    """Return the plan of what this rank asks for, once all ranks have agreed on it."""
-    try:
-        request = make(ours)
-        numbers = (request.pieces, request.prepared is None)  # which walks all rounds
-    except Exception as error:
-        agree(ours.comm, error)
-        raise AssertionError("an error on this rank was agreed on as none") from error
-    pieces, refused = agree(ours.comm, None, request.terms, numbers)
-    if refused and request.otherwise:
-        refusals = ours.comm.allgather(request.refusal)
-        return _plan(ours, partial(request.otherwise, next(filter(None, refusals))))
-    prepared = request.prepared
-    assert prepared is not None
-    tag = next(ours.tags)
-
-    def bind() -> Plan:
-        if isinstance(prepared, native.Prepared):
-            return prepared.bind(ours.comm, tag, pieces)
-        node = _node_rounds(ours, prepared, request.places)
-        return prepared.bind(ours.comm, tag, pieces, node)
-
-    try:
-        plan = together(ours.comm, bind)
-    except Exception as raised:  # on all ranks, as where a node has too little shared memory
-        if request.otherwise is None:
-            raise
-        return _plan(ours, partial(request.otherwise, raised))
-    plan.options = request.options
-    plan.remark = "; ".join(filter(None, (request.why, plan.remark)))
-    return plan
-
-
-def _node_rounds(
-    ours: Private, prepared: executor.Prepared, places: Sequence[int]
-) -> NodeRounds | None:
-    """Return what carries out the rounds inside this rank's node, if messages do not. Collective.
-
-    That is direct where the buffers of all its ranks are in shared windows; `places` says where
-    those of this rank are.
-    """
-    groups = prepared.schedule.memory
-    if not groups:
-        return None
-    barrier, buffers, windows = ours.barrier(groups), prepared.buffers, ours.windows
-    group = prepared.schedule.group_of(ours.comm.rank)
-    told = barrier.tell(places) if windows else []
-    if windows is None or min(map(min, told)) < 0:
-        if len(group) > 1:
-            barrier.make_stage()
-        return Staged(barrier, group, buffers, prepared.combine)
-    contributions, works = (
-        [
-            windows.view(rank, numbers[which : which + 2], buffers.work)
-            for rank, numbers in zip(group, told, strict=True)
-        ]
-        for which in (0, 2)
-    )
-    return Direct(barrier, group, contributions, works, prepared.combine)
-
-
-def _allreduce(
-    ours: Private,
-    kind: str,
-    sendbuf: Any,
-    recvbuf: Any,
-    op: Any,
-    name: str,
-    topology: Topology | None,
-    options: Options,
-    decision: Table | None,
-    refusal: Exception | None = None,
-) -> _Request:
-    """Read the arguments; with `refusal`, why what `auto` would pick is impossible."""
-    given = topology is not None
-    topology = topology if topology is not None else ours.topology
-    if not isinstance(topology, Topology):
-        raise Unsupported(f"topology is of type {type(topology).__name__}, not a Topology")
-    if not isinstance(options, Options):
-        raise Unsupported(f"options is of type {type(options).__name__}, not Options")
-    if topology.size != ours.comm.size:
-        raise UsageError(f"the topology has {topology.size} ranks, comm has {ours.comm.size}")
-    find(name).check_heeds(options)
-    buffers = arrays.buffers(sendbuf, recvbuf, in_place=sendbuf is MPI.IN_PLACE)
-    combine, commutes = _reduction(op, buffers.work.dtype)
-    places = [
-        number
-        for array in (buffers.contribution, buffers.work)
-        for number in place_of(array, ours.windows)
-    ]
-
-    def prepare(pick: Pick) -> Prepared:
-        algorithm, work = find(pick.algorithm), buffers.work
-        if algorithm.commutative and not commutes:
-            raise UsageError(f"{algorithm.name} needs an operation that commutes")
-        if pick.options.segment and not commutes:
-            raise UsageError("segments need an operation that commutes")
-        if algorithm.schedule is None:
-            return native.FORMS[algorithm.name](op, buffers)
-        schedule = _scheduled(algorithm, topology, pick.options, work.size, work.itemsize)
-        if group := schedule.group_of(ours.comm.rank):
-            if FOREIGN in places:
-                raise UsageError("an array is in shared memory of another communicator")
-            _check_memory(ours.topology, group)
-        return executor.Prepared(
-            algorithm.name,
-            schedule,
-            ours.comm.rank,
-            buffers,
-            combine,
-            whole=not commutes,
-            rendezvous=pick.options.rendezvous,
-            remark=algorithm.remark(topology, pick.options),
-        )
-
-    prepared: Prepared | None = None
-    refused: MpiringError | None = None
-    if name == AUTO:
-        tables = _tables(decision if decision is not None else ours.decision)
-        work = buffers.work
-        situation = Situation.of(topology, library_name(), work.itemsize, kind, thread_level())
-        pick, reason = choose(tables, situation, work.nbytes)
-        why = f"{pick}, {reason}"
-        if refusal is None:
-            try:
-                prepared = prepare(pick)
-            except MpiringError as error:
-                refused = error
-        else:
-            stand_in, prepared = _stand_in(prepare, refusal)
-            why = f"{stand_in}, since {why}, cannot run: {refusal}"
-            pick = stand_in
-        # Some picks need all ranks to be alike in this, so that they are is no matter of the size.
-        of_the_pick = {"in place": str(buffers.in_place)}
-    else:
-        pick, why = Pick(name, options), ""
-        prepared = prepare(pick)
-        of_the_pick = dict(prepared.terms)
-    terms = _terms(
-        "allreduce",
-        f"{AUTO}: {pick}" if name == AUTO else name,
-        buffers,
-        op=operations.describe(op),
-        topology=str(topology.levels) if given else "detected",
-        tour=str(topology.tour) if given else "detected",
-        options=str(options) or "the defaults",
-        **of_the_pick,
-    )
-    request = _Request(prepared, terms, pick.options, why, places, refused)
-    if name != AUTO or refusal is not None:
-        return request
-    asked = (sendbuf, recvbuf, op, name, topology if given else None, options, decision)
-    return request._replace(otherwise=lambda error, ours: _allreduce(ours, kind, *asked, error))
-
-
-@lru_cache(maxsize=32)
-def _scheduled(
-    algorithm: Algorithm, topology: Topology, options: Options, count: int, itemsize: int
-) -> Schedule:
-    """Return a schedule: the same one to each plan of a kind, as `allreduce` makes them."""
-    return algorithm.scheduled(topology, options, count, itemsize)
-
-
-def _check_memory(detected: Topology, group: Sequence[int]) -> None:
-    """Raise UsageError where this rank's group has ranks that share no memory with each other."""
-    node = next(node for node in detected.nodes if group[0] in node)
-    for rank in group:
-        if rank not in node:
-            raise UsageError(
-                f"ranks {group[0]} and {rank} are on one node by the topology, and share no memory"
-            )
-
-
-def _tables(decision: Any) -> tuple[Table, ...]:
-    """Return the tables that `auto` goes by, or raise what is wrong with the one to begin with."""
-    if decision is None:
-        return (built_in.table(),)
-    if isinstance(decision, MpiringError):
-        raise decision
-    if not isinstance(decision, Table):
-        raise Unsupported(f"decision is of type {type(decision).__name__}, not a Table")
-    return decision, built_in.table()
-
-
-def _stand_in(prepare: Callable[[Pick], Prepared], refusal: Exception) -> tuple[Pick, Prepared]:
-    """Return what stands in for a pick that cannot run. Raises the refusal where nothing can."""
-    for pick in STAND_INS:
-        with suppress(MpiringError):
-            return pick, prepare(pick)
-    raise refusal
-
-
-def _reduction(op: Any, dtype: DType) -> tuple[Combine, bool]:
-    """Return what combines arrays by `op`, and whether that commutes. Raises Unsupported."""
-    if not isinstance(op, MPI.Op):
-        raise Unsupported(f"op is of type {type(op).__name__}, not an MPI operation")
-    combine = operations.combine_for(op, dtype)  # first: what is no operation cannot be asked
-    return combine, op.Is_commutative()
-
-
-@cache
-def _dtype_in_words(dtype: DType) -> str:
-    return dtype.name + ("" if dtype.isnative else ", bytes swapped")
-
-
-def _terms(collective: str, algorithm: str, buffers: Buffers, **others: str) -> dict[str, str]:
-    dtype = buffers.work.dtype
-    return {
-        "collective": collective,
-        "algorithm": algorithm,
-        "dtype": _dtype_in_words(dtype),
-        "count": str(buffers.work.size),
-        **others,
-    }
+    return settled(ours, request)

@@ -9,7 +9,7 @@ import numpy as np
 from mpi4py import MPI
 
 import mpiring
-from mpiring import collective, executor
+from mpiring import choice, executor
 from mpiring.algorithms import find
 from mpiring.arrays import buffers, combine_for
 from mpiring.topology import Level, Topology
@@ -29,7 +29,7 @@ SIMULATED_COMM = SimpleNamespace(  # its requests are made, of this process with
 
 def forget():
     """Drop what the plans before have left, so that the next one is the first of its kind."""
-    collective._scheduled.cache_clear()
+    choice._scheduled.cache_clear()
     executor._walk.cache_clear()
 
 
@@ -59,7 +59,7 @@ def simulated(name):
         forget()
         for times in (first, again):
             begin = perf_counter()
-            schedule = collective._scheduled(
+            schedule = choice._scheduled(
                 find(name), topology, mpiring.Options(), sendbuf.size, sendbuf.itemsize
             )
             bound = buffers(sendbuf, recvbuf, in_place=False)

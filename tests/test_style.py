@@ -24,6 +24,8 @@ LAYERS = [
     ["trace"],
     ["results", "verify", "limits", "sampling", "pingpong"],
     ["collective"],
+    ["choice"],
+    ["request"],
     ["native"],
     ["executor", "communicator", "operations"],
     ["node_rounds"],
@@ -62,7 +64,16 @@ LAYERS = [
 ]
 NEEDS_MPI = {"bench", "collective", "native", "executor", "communicator", "agreement"}
 NEEDS_MPI |= {"trace", "operations", "machine", "noise", "clock", "starts", "limits", "sampling"}
-NEEDS_MPI |= {"pingpong", "node_memory", "node_rounds", "probe", "stop", "tune"}
+NEEDS_MPI |= {
+    "choice",
+    "request",
+    "pingpong",
+    "node_memory",
+    "node_rounds",
+    "probe",
+    "stop",
+    "tune",
+}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from mpi4py import MPI
 
 import mpiring
-from mpiring import Disagreement, Options, Unsupported, UsageError, built_in
+from mpiring import Disagreement, MpiringError, Options, Unsupported, UsageError, built_in
 from mpiring.communicator import private
 from mpiring.decision import NODE_SHARED, ORDINARY, Pick, Row, Rule, Situation, Table
 from mpiring.decision_file import to_toml
@@ -197,7 +197,7 @@ def test_what_turns_out_to_be_impossible_makes_room_too(comm, monkeypatch):
         raise UsageError("planted" if comm.rank == comm.size - 1 else "elsewhere")
 
     decision = table(comm, Rule(None, Pick("ring")))
-    monkeypatch.setattr("mpiring.collective.executor.Prepared.bind", refuse)
+    monkeypatch.setattr("mpiring.executor.Prepared.bind", refuse)
     name, _, remark = reduced(comm, decision)
     assert name == "native"
     assert remark.startswith("native, since ring, by d.toml, cannot run: ")
@@ -254,9 +254,36 @@ def test_what_one_rank_cannot_run_no_rank_runs(comm):
     plan()
     np.testing.assert_array_equal(recvbuf, comm.size)
     assert plan.algorithm == "native"
-    assert "cannot run: an array is in shared memory of another communicator" in plan.remark
+    who = "" if comm.rank == comm.size - 1 else f"rank {comm.size - 1}: "
+    reason = f"cannot run: {who}an array is in shared memory of another communicator"
+    assert plan.remark.endswith(reason)
     plan.free()
     other.Free()
+
+
+@pytest.mark.mpi(min_size=2)
+def test_an_error_that_is_none_of_ours_is_not_taken_for_a_refusal(comm, monkeypatch):
+    """One rank would end with it while the others went on to a stand-in, and waited."""
+
+    def fail(*arguments):
+        raise [KeyError("planted"), UsageError("refused")][comm.rank % 2]
+
+    monkeypatch.setattr("mpiring.executor.Prepared.bind", fail)
+    decision = table(comm, Rule(None, Pick("ring")))
+    kind = [KeyError, MpiringError][comm.rank % 2]
+    with pytest.raises(kind, match="planted") as raised:
+        reduced(comm, decision)
+    assert raised.type is kind
+
+
+@pytest.mark.parametrize("wrong", ["array", "decision"])
+def test_wrong_arguments_are_no_reason_for_a_stand_in(comm, wrong):
+    here = wrong if comm.rank == comm.size - 1 else "nothing"
+    recvbuf = np.zeros(9, "S3" if here == "array" else "f8")
+    known = table(comm, Rule(None, Pick("naive")))
+    decision = "d.toml" if here == "decision" else known
+    with pytest.raises(Unsupported, match=r"S3|of type str, not a Table"):
+        mpiring.allreduce(np.ones(9), recvbuf, comm=comm, algorithm="auto", decision=decision)
 
 
 def test_all_ranks_reduce_in_place_or_none_whatever_is_picked(comm):
