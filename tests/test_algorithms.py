@@ -14,7 +14,7 @@ from shapes import ON_NODES, RINGS, SCHEDULED, cases, divided, options_of
 
 from mpiring.algorithms import ALGORITHMS, Algorithm, _registry, find
 from mpiring.algorithms.double_binary_tree import depth, first_tree, second_tree
-from mpiring.algorithms.phases import ALLGATHERS, BCASTS, REDUCE_SCATTERS
+from mpiring.algorithms.phases import ALLGATHERS, ALLREDUCES, BCASTS, REDUCE_SCATTERS
 from mpiring.algorithms.ring import ring
 from mpiring.algorithms.swing import peer
 from mpiring.algorithms.torus_ring import nearest_factors
@@ -391,6 +391,17 @@ def test_the_phases_leave_what_their_collective_promises(size):
         for root in range(size):
             held = simulate(make(size, root), 2, lambda rank: [rank] * 2)
             assert held == [[root] * 2] * size
+
+
+def test_a_schedule_is_made_once():
+    """Each call of a collective makes a plan, and has no rounds to walk if it knows the schedule."""
+    for makers in (ALLREDUCES, REDUCE_SCATTERS, ALLGATHERS):
+        for make in makers.values():
+            assert make(5) is make(5)
+            assert make(5) is not make(6)
+    for make in BCASTS.values():
+        assert make(5, 1) is make(5, 1)
+        assert make(5, 1) is not make(5, 2)
 
 
 def test_scratch_of_an_unsegmented_run():
