@@ -547,14 +547,17 @@ def test_an_option_chosen_in_vain_is_refused():
         ALGORITHMS["ring"].check_heeds(Options(radix=3, root=1))
     with pytest.raises(UsageError, match="native has no segment and no rendezvous"):
         ALGORITHMS["native"].check_heeds(Options(segment=8, rendezvous=True))
-    for algorithm in ALGORITHMS.values():
-        assert algorithm.heeds <= set(vars(DEFAULTS))
 
 
 def test_a_name_cannot_be_registered_twice():
     twice = Algorithm("a", "", None)
     with pytest.raises(ValueError, match="twice"):
         _registry(twice, twice)
+
+
+def test_an_algorithm_cannot_heed_what_is_no_option():
+    with pytest.raises(ValueError, match=r"a heeds what is no option: \['segments'\]"):
+        _registry(Algorithm("a", "", None, heeds=frozenset({"root", "segments"})))
 
 
 def test_each_module_says_what_a_reader_needs():
