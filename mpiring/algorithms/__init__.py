@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from types import MappingProxyType
 
-from mpiring.algorithms.algorithm import Algorithm, named
+from mpiring.algorithms.algorithm import NATIVE, NATIVE_PERSISTENT, Algorithm, named
 from mpiring.algorithms.hierarchical_ring import hierarchical_ring
 from mpiring.algorithms.multi_leader import LEADERS, multi_leader
 from mpiring.algorithms.parameter_server import parameter_server
@@ -235,7 +235,7 @@ ALGORITHMS = _registry(
         commutative=False,
     ),
     Algorithm(
-        "native_persistent",
+        NATIVE_PERSISTENT,
         "the MPI library's own MPI_Allreduce_init, made once and started again and again",
         schedule=None,
         rounds="the library's",
@@ -243,7 +243,7 @@ ALGORITHMS = _registry(
         commutative=False,
     ),
     Algorithm(
-        "native",
+        NATIVE,
         "the MPI library's own MPI_Allreduce",
         schedule=None,
         rounds="the library's",
