@@ -22,7 +22,7 @@ from mpiring.chunks import Split
 from mpiring.cost import PAGE, closed_form, lower_bound, scratch_length, total, traffic
 from mpiring.errors import UsageError
 from mpiring.options import DEFAULTS, Options
-from mpiring.schedule import MOST_MESSAGES, Recv, Schedule, ScheduleError, Send, depends
+from mpiring.schedule import MOST_MESSAGES, Recv, ScheduleError, Send, depends
 from mpiring.simulate import simulate
 from mpiring.topology import Level, Topology, flat
 
@@ -452,11 +452,8 @@ def planted(schedule, fault, rank, number, index):
     if changed is None:
         return None
     rounds[number] = changed
-    return Schedule(
-        schedule.size,
-        schedule.chunks,
-        lambda other: rounds if other == rank else schedule.rounds(other),
-        schedule.in_flight,
+    return replace(
+        schedule, rounds=lambda other: rounds if other == rank else schedule.rounds(other)
     )
 
 
