@@ -9,6 +9,7 @@ from mpi4py import MPI
 
 from mpiring import arrays
 from mpiring.algorithms import ALGORITHMS
+from mpiring.algorithms.algorithm import NATIVE
 from mpiring.arrays import Array
 from mpiring.chunks import Split
 from mpiring.clock import GlobalClock
@@ -59,7 +60,7 @@ class Config:
     @property
     def names(self) -> list[str]:
         """The algorithms in the registry's order, `native` always among them."""
-        return [name for name in ALGORITHMS if name in {*self.algorithms, "native"}]
+        return [name for name in ALGORITHMS if name in {*self.algorithms, NATIVE}]
 
     def pick_of(self, name: str) -> Pick:
         """Return the algorithm of this name, with those of the options that it heeds."""

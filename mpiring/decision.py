@@ -20,12 +20,13 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from mpiring.algorithms import find
+from mpiring.algorithms.algorithm import NATIVE
 from mpiring.errors import UsageError
 from mpiring.options import DEFAULTS, Options
 from mpiring.topology import Topology
 from mpiring.units import counted, format_size
 
-AUTO, NATIVE = "auto", "native"
+AUTO = "auto"
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 """What MPI lets the threads of a program do, as it is called in files and options."""
 MULTIPLE = THREAD_LEVELS[-1]
@@ -86,9 +87,13 @@ class Situation(NamedTuple):
         alike = (self.mpi_library, self.buffers, self.nodes == 1)
         if alike != (other.mpi_library, other.buffers, other.nodes == 1):
             return inf
-        pairs = zip(self[1:4], other[1:4], strict=True)
+        ratios = (
+            self.nodes / other.nodes,
+            self.ranks_per_node / other.ranks_per_node,
+            self.itemsize / other.itemsize,
+        )
         locks = (self.thread_level == MULTIPLE) != (other.thread_level == MULTIPLE)
-        return locks + sum(abs(log2(mine / its)) for mine, its in pairs)
+        return locks + sum(abs(log2(ratio)) for ratio in ratios)
 
     def __str__(self) -> str:
         return (
@@ -221,12 +226,12 @@ def merged(picks: Sequence[tuple[int, Pick]]) -> tuple[Rule, ...]:
 
 def _differing(row: Situation, situation: Situation) -> str:
     """Say what a row that stands in for a situation is for, where they differ."""
-    words = (
-        counted(row.nodes, "node"),
-        f"{counted(row.ranks_per_node, 'rank')} per node",
-        f"{row.itemsize}-byte elements",
-        f"thread level {row.thread_level}",
+    words = {
+        "nodes": counted(row.nodes, "node"),
+        "ranks_per_node": f"{counted(row.ranks_per_node, 'rank')} per node",
+        "itemsize": f"{row.itemsize}-byte elements",
+        "thread_level": f"thread level {row.thread_level}",
+    }
+    return ", ".join(
+        text for name, text in words.items() if getattr(row, name) != getattr(situation, name)
     )
-    fields = itemgetter(1, 2, 3, 5)
-    pairs = zip(words, fields(row), fields(situation), strict=True)
-    return ", ".join(text for text, its, this in pairs if its != this)

@@ -41,7 +41,7 @@ _ABANDONED: list[tuple[Sequence[Call], Sequence[Call]]] = []
 
 
 class Plan:
-    """An allreduce that is prepared once and run many times, like a persistent MPI request.
+    """A collective that is prepared once and run many times, like a persistent MPI request.
 
     `start()` begins it and `wait()` completes it; calling the plan does both. In between, neither
     buffer may be touched. Every rank has to start its plans of one communicator, and to wait for

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
-from mpiring.schedule import Recv, Round, Schedule, Send, meetings
-from mpiring.simulate import ScheduleError
+from mpiring.schedule import Recv, Round, Schedule, ScheduleError, Send, meetings
 
 Held: TypeAlias = tuple[int, ...]
 """The ranks whose contributions a chunk holds."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from mpi4py import MPI
 
+from mpiring.algorithms.algorithm import NATIVE, NATIVE_PERSISTENT
 from mpiring.arrays import Buffers, copy, empty
 from mpiring.errors import Unsupported
 from mpiring.executor import Call, Plan, refuse
@@ -18,7 +19,7 @@ class Prepared:
     Raises Unsupported where it has no such datatype, or not this operation on it.
     """
 
-    name = "native"
+    name = NATIVE
     pieces = 1
 
     def __init__(self, op: MPI.Op, buffers: Buffers) -> None:
@@ -64,7 +65,7 @@ class Prepared:
 class Persistent(Prepared):
     """The same as a persistent request."""
 
-    name = "native_persistent"
+    name = NATIVE_PERSISTENT
 
     def bind(self, comm: MPI.Intracomm, tag: int, pieces: int) -> Plan:
         """Return the plan that starts the request in its `start()`; making it is collective.

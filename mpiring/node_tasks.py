@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from mpiring.chunks import Split
-from mpiring.schedule import Recv, Round, Send, is_inside
+from mpiring.schedule import Recv, Round, ScheduleError, Send, is_inside
 
 
 class Share(NamedTuple):
@@ -71,8 +71,8 @@ def tasks(
 ) -> Iterator[tuple[Round, Task | None]]:
     """Yield the rounds of a rank, each with its task; None where it is messages.
 
-    Of two rounds that are one task, the first one has an empty one. Raises ValueError for a round
-    inside the group that is of neither kind.
+    Of two rounds that are one task, the first one has an empty one. Raises ScheduleError for a
+    round inside the group that is of neither kind.
     """
     owned: set[tuple[int, int]] = set()
     found = [
@@ -99,6 +99,6 @@ def _task(steps: Round, group: Sequence[int], split: Split, owned: set[tuple[int
     given, handed, taken = map(tuple, shares.values())
     mixed = (reduced or given) and (handed or taken)
     if mixed or len(reduced) > 1 or len({str(share.where) for share in handed}) > 1:
-        raise ValueError(f"a round that memory cannot carry out: {steps}")
+        raise ScheduleError(f"a round that memory cannot carry out: {steps}")
     mine = next((split.slice(*part) for part in reduced), None)
     return Task(mine, given, handed, taken)

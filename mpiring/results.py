@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from mpiring.algorithms.algorithm import NATIVE
 from mpiring.errors import UsageError
 from mpiring.fields import FLAG, MAPPING, NUMBER, POSITIVE, SECONDS, SEQUENCE, TEXT, WHOLE, Field
 from mpiring.stats import NEUTRAL_BAND, Ratio, Summary, paired_speedup, summarise
@@ -224,7 +225,7 @@ class Point:
 
 def with_native(points: tuple[Point, ...]) -> tuple[Point, ...]:
     """Return the points of one size, each with what is known of `native` beside its own."""
-    native = next((point for point in points if point.algorithm == "native"), None)
+    native = next((point for point in points if point.algorithm == NATIVE), None)
     if native is None:
         return points
     return tuple(

@@ -30,6 +30,10 @@ MOST_MESSAGES = 8
 """That one rank may send to another one in a round."""
 
 
+class ScheduleError(Exception):
+    """A schedule that cannot run: a fault of who wrote it, which no argument of a program is."""
+
+
 class Send(NamedTuple):
     """Send `chunks` chunks from `first` on to `peer`."""
 
@@ -220,7 +224,7 @@ def messages(steps: Round, split: Split) -> Iterator[tuple[Step, int]]:
     """Yield the steps of a round that move something, each with the tag that tells it apart.
 
     It counts the messages between two ranks in one direction: MPI may start those of a round in any
-    order. Raises ValueError for more than MOST_MESSAGES of them.
+    order. Raises ScheduleError for more than MOST_MESSAGES of them.
     """
     nth: dict[tuple[type[Step], int], int] = {}
     for step in steps:
@@ -228,7 +232,7 @@ def messages(steps: Round, split: Split) -> Iterator[tuple[Step, int]]:
             way = type(step), step.peer
             tag = nth.get(way, 0)
             if tag == MOST_MESSAGES:
-                raise ValueError(f"more than {MOST_MESSAGES} messages to one rank in {steps}")
+                raise ScheduleError(f"more than {MOST_MESSAGES} messages to one rank in {steps}")
             nth[way] = tag + 1
             yield step, tag
 
@@ -249,21 +253,21 @@ def meetings(rank: int, steps: Round) -> Iterator[Meeting]:
 
 
 def check_round(rank: int, steps: Round) -> None:
-    """Raise ValueError where a round breaks the rule at the top of this module."""
+    """Raise ScheduleError where a round breaks the rule at the top of this module."""
     sent = {chunk for step in steps if isinstance(step, Send) for chunk in _chunks(step)}
     received: dict[int, tuple[Recv, set[int]]] = {}  # by chunk: the first, and the peers of all
     for step in steps:
         if step.peer == rank:
-            raise ValueError(f"rank {rank} exchanges with itself: {step}")
+            raise ScheduleError(f"rank {rank} exchanges with itself: {step}")
         if isinstance(step, Send):
             continue
         for chunk in _chunks(step):
             other, peers = received.setdefault(chunk, (step, set()))
             meet = step.reduce and other.reduce and step[1:3] == other[1:3]
             if (peers and not meet) or step.peer in peers:
-                raise ValueError(f"rank {rank}: {other} and {step} of one round overlap")
+                raise ScheduleError(f"rank {rank}: {other} and {step} of one round overlap")
             if not step.reduce and chunk in sent:
-                raise ValueError(f"rank {rank}: {step} and a send of one round overlap")
+                raise ScheduleError(f"rank {rank}: {step} and a send of one round overlap")
             peers.add(step.peer)
 
 

@@ -16,6 +16,7 @@ from mpiring.schedule import (
     Recv,
     Round,
     Schedule,
+    ScheduleError,
     Send,
     Step,
     check_round,
@@ -26,10 +27,6 @@ from mpiring.schedule import (
 
 Values = Any
 """The elements of one rank: a list or an array."""
-
-
-class ScheduleError(Exception):
-    """A schedule that cannot run: a deadlock, or a send and a receive that do not fit."""
 
 
 def concatenate(left: Values, right: Values) -> Values:
@@ -48,6 +45,9 @@ def simulate(
 
     `contribution(rank)` is what it begins with, and `combine` reduces two slices of such elements.
     The defaults keep the ranks that an element has come from, from left to right.
+
+    Raises ScheduleError for a deadlock, for a send and a receive that do not fit, for a peer or a
+    chunk that there is not, and for a round that breaks a rule.
     """
     begin = contribution or (lambda rank: [(rank,)] * count)
     split = Split(count, schedule.chunks)

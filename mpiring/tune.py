@@ -11,11 +11,13 @@ from typing import Any
 from mpi4py import MPI
 
 from mpiring.algorithms import ALGORITHMS
+from mpiring.algorithms.algorithm import NATIVE, OF_THE_LIBRARY
 from mpiring.arrays import dtype_named
 from mpiring.bench import Bench, Config
 from mpiring.chunks import Split
 from mpiring.cost import traffic
-from mpiring.decision import AUTO, NATIVE, Pick, Row, Situation, merged
+from mpiring.decision import AUTO, Pick, Row, Situation, merged
+from mpiring.decision_file import TIMES
 from mpiring.errors import UsageError
 from mpiring.machine import library_name, thread_level
 from mpiring.noise import Noise
@@ -25,8 +27,6 @@ from mpiring.topology import Topology
 from mpiring.tuning import By, fastest, pick, without_blips
 from mpiring.units import format_size
 
-OF_THE_LIBRARY = (NATIVE, "native_persistent")
-"""In every final."""
 FINALISTS = 3
 """Beside those, and beside what was picked at the size before."""
 SEGMENTS = (32 << 10, 128 << 10, 512 << 10)
@@ -163,7 +163,7 @@ class Tuning:
             self.topology, library_name(), self.itemsize, self.contest.buffers, thread_level()
         )
         rules = merged(list(zip(self.finals, picks, strict=True)))
-        return Row(situation, rules, {**measured, "times_us": times})
+        return Row(situation, rules, {**measured, TIMES: times})
 
     def final(self, nbytes: int, incumbent: str) -> By:
         """Measure everything, and then the best beside the library's and what was picked before."""

@@ -8,7 +8,7 @@ each size, or it loses its place to it.
 
 from collections.abc import Mapping, Sequence
 
-from mpiring.decision import NATIVE
+from mpiring.algorithms.algorithm import NATIVE
 from mpiring.results import Point
 from mpiring.stats import NEUTRAL_BAND, paired_speedup
 

@@ -17,8 +17,7 @@ from mpiring.options import DEFAULTS
 from mpiring.report.page import page
 from mpiring.report.picture import picture
 from mpiring.report.steps import chunk_name, chunk_names, held_text, steps_text
-from mpiring.schedule import Schedule, Send
-from mpiring.simulate import ScheduleError
+from mpiring.schedule import Schedule, ScheduleError, Send
 
 pytestmark = pytest.mark.pure
 

@@ -6,7 +6,7 @@ from shapes import SCHEDULED, divided, topologies
 from mpiring.chunks import Split
 from mpiring.node_tasks import Share, Task, tasks
 from mpiring.options import Options
-from mpiring.schedule import Recv, Send
+from mpiring.schedule import Recv, ScheduleError, Send
 from mpiring.topology import Level, Topology
 
 pytestmark = pytest.mark.pure
@@ -72,5 +72,5 @@ def test_what_is_reduced_is_handed_out_while_it_is_in_cache():
     ids=["two shares", "both kinds"],
 )
 def test_what_memory_cannot_carry_out_is_refused(steps):
-    with pytest.raises(ValueError, match="memory cannot carry out"):
+    with pytest.raises(ScheduleError, match="memory cannot carry out"):
         list(tasks([steps], GROUP, Split(30, 3)))

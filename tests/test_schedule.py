@@ -6,6 +6,7 @@ from mpiring.schedule import (
     Meeting,
     Recv,
     Schedule,
+    ScheduleError,
     Send,
     back,
     check_round,
@@ -67,7 +68,7 @@ def test_scratch_is_that_of_the_neediest_round():
     ],
 )
 def test_a_round_that_breaks_the_rule_is_refused(steps):
-    with pytest.raises(ValueError, match=r"overlap|itself"):
+    with pytest.raises(ScheduleError, match=r"overlap|itself"):
         check_round(0, steps)
 
 
@@ -84,7 +85,7 @@ def test_messages_between_two_ranks_have_tags_of_their_own():
     steps = (Send(1, 0), Send(1, 1), Recv(1, 2), Send(2, 0), Send(1, 3), Recv(1, 4))
     moved = list(messages(steps, Split(4, 5)))  # the last chunk is empty
     assert moved == list(zip(steps[:5], (0, 1, 0, 0, 2), strict=True))
-    with pytest.raises(ValueError, match="more than 8 messages"):
+    with pytest.raises(ScheduleError, match="more than 8 messages"):
         list(messages((Send(1, 0),) * 9, Split(1, 1)))
 
 

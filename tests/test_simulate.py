@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from mpiring.schedule import Recv, Schedule, Send
-from mpiring.simulate import ScheduleError, simulate
+from mpiring.schedule import Recv, Schedule, ScheduleError, Send
+from mpiring.simulate import simulate
 
 pytestmark = pytest.mark.pure
 

@@ -1,9 +1,10 @@
 """The registry: each algorithm by name, with what it needs, as data."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from types import MappingProxyType
 
-from mpiring.algorithms.algorithm import Algorithm, named
+from mpiring.algorithms.algorithm import NATIVE, NATIVE_PERSISTENT, Algorithm, named
 from mpiring.algorithms.hierarchical_ring import hierarchical_ring
 from mpiring.algorithms.multi_leader import LEADERS, multi_leader
 from mpiring.algorithms.parameter_server import parameter_server
@@ -24,6 +25,10 @@ def _registry(*algorithms: Algorithm) -> Mapping[str, Algorithm]:
     names = [algorithm.name for algorithm in algorithms]
     if len(set(names)) < len(names):
         raise ValueError(f"a name is registered twice: {names}")
+    known = {field.name for field in fields(Options)}
+    for algorithm in algorithms:
+        if unknown := algorithm.heeds - known:
+            raise ValueError(f"{algorithm.name} heeds what is no option: {sorted(unknown)}")
     return MappingProxyType({algorithm.name: algorithm for algorithm in algorithms})
 
 
@@ -61,6 +66,38 @@ def _in_nodes(topology: Topology, options: Options) -> str:
     return ""
 
 
+_TREE = Algorithm(
+    "tree",
+    "reduce in the node, exchange shares between nodes, gather in the node",
+    lambda topology, options: tree(topology, dict(options.tree), options.leaders),
+    rounds="2 min(P-1,1) + min(G-1,2)",
+    messages="L-1 + P-1 + (G-1) min(G-1,2)",
+    bytes_sent="(P+L-2)/L n + 2(G-1)/G n/L",
+    scratch="max(P-1, (G-1)/G, 2 min(G-1,1)/G)/L n",
+    heeds=frozenset({"tree", "leaders"}),
+    segment=lambda topology: BETWEEN_NODES if len(topology.nodes) > 1 else None,
+    cut=staggered,
+    remark=_on_nodes,
+)
+_RING = Algorithm(
+    "ring",
+    "chunks go round a ring, first to be added up, then to be shared",
+    _ring,
+    rounds="2(N-1)",
+    messages="2(N-1)",
+    bytes_sent="2(N-1)/N n",
+    heeds=frozenset({"ring_order"}),
+    remark=_crossings,
+)
+_RABENSEIFNER = Algorithm(
+    "rabenseifner",
+    "pairs exchange halves, then halves of those, and the same way back",
+    _plain("rabenseifner"),
+    rounds="2 floor(lg(N)) + 2 fold(N)",
+    messages="2 floor(lg(N)) + fold(N)",
+    bytes_sent="(2 - 2/power(N) + fold(N)) n",
+)
+
 ALGORITHMS = _registry(
     Algorithm(
         "naive",
@@ -80,38 +117,12 @@ ALGORITHMS = _registry(
         messages="2(N-1)",
         bytes_sent="2(N-1)/N n",
     ),
-    Algorithm(
-        "tree",
-        "reduce in the node, exchange shares between nodes, gather in the node",
-        lambda topology, options: tree(topology, dict(options.tree), options.leaders),
-        rounds="2 min(P-1,1) + min(G-1,2)",
-        messages="L-1 + P-1 + (G-1) min(G-1,2)",
-        bytes_sent="(P+L-2)/L n + 2(G-1)/G n/L",
-        scratch="max(P-1, (G-1)/G, 2 min(G-1,1)/G)/L n",
-        heeds=frozenset({"tree", "leaders"}),
-        segment=lambda topology: BETWEEN_NODES if len(topology.nodes) > 1 else None,
-        cut=staggered,
-        remark=_on_nodes,
-    ),
-    Algorithm(
-        "ring",
-        "chunks go round a ring, first to be added up, then to be shared",
-        _ring,
-        rounds="2(N-1)",
-        messages="2(N-1)",
-        bytes_sent="2(N-1)/N n",
-        heeds=frozenset({"ring_order"}),
-        remark=_crossings,
-    ),
-    Algorithm(
-        "segmented_ring",
-        "a ring of segments, two in flight: one is reduced while the other one moves",
-        _ring,
-        rounds="2(N-1)",
-        messages="2(N-1)",
-        bytes_sent="2(N-1)/N n",
-        heeds=frozenset({"ring_order"}),
-        remark=_crossings,
+    _TREE,
+    _RING,
+    replace(
+        _RING,
+        name="segmented_ring",
+        summary="a ring of segments, two in flight: one is reduced while the other one moves",
         segment=lambda topology: SEGMENT,
     ),
     Algorithm(
@@ -200,33 +211,19 @@ ALGORITHMS = _registry(
         heeds=frozenset({"radix"}),
         commutative=False,
     ),
-    Algorithm(
-        "rabenseifner",
-        "pairs exchange halves, then halves of those, and the same way back",
-        _plain("rabenseifner"),
-        rounds="2 floor(lg(N)) + 2 fold(N)",
-        messages="2 floor(lg(N)) + fold(N)",
-        bytes_sent="(2 - 2/power(N) + fold(N)) n",
+    _RABENSEIFNER,
+    replace(
+        _RABENSEIFNER,
+        name="swing",
+        summary="as rabenseifner, with peers that are near each other on a ring",
+        schedule=_plain("swing"),
     ),
-    Algorithm(
-        "swing",
-        "as rabenseifner, with peers that are near each other on a ring",
-        _plain("swing"),
-        rounds="2 floor(lg(N)) + 2 fold(N)",
-        messages="2 floor(lg(N)) + fold(N)",
-        bytes_sent="(2 - 2/power(N) + fold(N)) n",
-    ),
-    Algorithm(
-        "shared",
-        "tree, with loads and stores inside the nodes in place of messages",
-        lambda topology, options: shared(topology, dict(options.tree), options.leaders),
-        rounds="2 min(P-1,1) + min(G-1,2)",
-        messages="L-1 + P-1 + (G-1) min(G-1,2)",
-        bytes_sent="(P+L-2)/L n + 2(G-1)/G n/L",
+    replace(
+        _TREE,
+        name="shared",
+        summary="tree, with loads and stores inside the nodes in place of messages",
+        schedule=lambda topology, options: shared(topology, dict(options.tree), options.leaders),
         scratch="max((G-1)/G, 2 min(G-1,1)/G)/L n",
-        heeds=frozenset({"tree", "leaders"}),
-        segment=lambda topology: BETWEEN_NODES if len(topology.nodes) > 1 else None,
-        cut=staggered,
         remark=_in_nodes,
     ),
     Algorithm(
@@ -238,7 +235,7 @@ ALGORITHMS = _registry(
         commutative=False,
     ),
     Algorithm(
-        "native_persistent",
+        NATIVE_PERSISTENT,
         "the MPI library's own MPI_Allreduce_init, made once and started again and again",
         schedule=None,
         rounds="the library's",
@@ -246,7 +243,7 @@ ALGORITHMS = _registry(
         commutative=False,
     ),
     Algorithm(
-        "native",
+        NATIVE,
         "the MPI library's own MPI_Allreduce",
         schedule=None,
         rounds="the library's",

@@ -20,6 +20,9 @@ in_pairs = partial(segmented, in_flight=2)
 MOST_SEGMENTS = 4096
 """Of a chunk. Each has requests of its own, which take longer to make than all else."""
 
+NATIVE, NATIVE_PERSISTENT = OF_THE_LIBRARY = ("native", "native_persistent")
+"""The MPI library's own allreduce, by the names in the registry: called, and as a request."""
+
 ALWAYS_HEEDED = frozenset({"segment", "rendezvous"})
 """Options that belong to how a schedule is run, whichever it is."""
 

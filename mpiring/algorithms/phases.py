@@ -5,8 +5,9 @@ broadcast has one chunk, an allreduce as many as its algorithm says.
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
+from typing import TypeAlias
 
 from mpiring.algorithms.binomial_tree import binomial_bcast, binomial_tree
 from mpiring.algorithms.double_binary_tree import double_binary_tree
@@ -17,41 +18,52 @@ from mpiring.algorithms.recursive_doubling import recursive_doubling
 from mpiring.algorithms.reduce_scatter import collect, distribute, reduce_scatter
 from mpiring.algorithms.ring import owning, ring, ring_allgather, ring_reduce_scatter
 from mpiring.algorithms.swing import swing
-from mpiring.schedule import Schedule
+from mpiring.schedule import Rounds, Schedule
 
-ALLREDUCES: Mapping[str, Callable[[int], Schedule]] = MappingProxyType(
+Maker: TypeAlias = Callable[..., Schedule]
+"""Makes a schedule from the number of ranks, and a root where there is one."""
+
+_kept = lru_cache(maxsize=32)
+"""Lets a maker return one schedule each time, so that plans find its rounds walked already."""
+
+
+def _over(rounds: Callable[..., Rounds], chunks: int | None = None) -> Maker:
+    """Return the maker of what yields rounds, over as many chunks as ranks if no number is given.
+
+    `rounds` takes the rank, and then what the maker is given.
+    """
+
+    @_kept
+    def make(size: int, *root: int) -> Schedule:
+        return Schedule(size, chunks or size, lambda rank: rounds(rank, size, *root))
+
+    return make
+
+
+ALLREDUCES: Mapping[str, Maker] = MappingProxyType(
     {
-        "naive": lambda size: Schedule(size, 1, partial(naive, size=size)),
-        "reduce_scatter": lambda size: Schedule(size, size, partial(reduce_scatter, size=size)),
-        "ring": lambda size: Schedule(size, size, partial(ring, size=size)),
-        "binomial_tree": lambda size: Schedule(size, 1, partial(binomial_tree, size=size)),
-        "double_binary_tree": lambda size: Schedule(
-            size, 2, partial(double_binary_tree, size=size)
-        ),
-        "recursive_doubling": recursive_doubling,
-        "rabenseifner": rabenseifner,
-        "swing": swing,
+        "naive": _over(naive, chunks=1),
+        "reduce_scatter": _over(reduce_scatter),
+        "ring": _over(ring),
+        "binomial_tree": _over(binomial_tree, chunks=1),
+        "double_binary_tree": _over(double_binary_tree, chunks=2),
+        "recursive_doubling": _kept(recursive_doubling),
+        "rabenseifner": _kept(rabenseifner),
+        "swing": _kept(swing),
     }
 )
-REDUCE_SCATTERS: Mapping[str, Callable[[int], Schedule]] = MappingProxyType(
+REDUCE_SCATTERS: Mapping[str, Maker] = MappingProxyType(
     {
-        "ring": lambda size: Schedule(
-            size, size, lambda rank: owning(ring_reduce_scatter, rank, size)
-        ),
-        "direct": lambda size: Schedule(size, size, lambda rank: collect(rank, size, size)),
+        "ring": _over(partial(owning, ring_reduce_scatter)),
+        "direct": _over(lambda rank, size: collect(rank, size, owners=size)),
     }
 )
-ALLGATHERS: Mapping[str, Callable[[int], Schedule]] = MappingProxyType(
+ALLGATHERS: Mapping[str, Maker] = MappingProxyType(
     {
-        "ring": lambda size: Schedule(size, size, lambda rank: owning(ring_allgather, rank, size)),
-        "direct": lambda size: Schedule(size, size, lambda rank: distribute(rank, size, size)),
+        "ring": _over(partial(owning, ring_allgather)),
+        "direct": _over(lambda rank, size: distribute(rank, size, owners=size)),
     }
 )
-BCASTS: Mapping[str, Callable[[int, int], Schedule]] = MappingProxyType(
-    {
-        "binomial_tree": lambda size, root: Schedule(
-            size, 1, lambda rank: binomial_bcast(rank, size, root)
-        ),
-        "flat": lambda size, root: Schedule(size, 1, lambda rank: flat_bcast(rank, size, root)),
-    }
+BCASTS: Mapping[str, Maker] = MappingProxyType(
+    {"binomial_tree": _over(binomial_bcast, chunks=1), "flat": _over(flat_bcast, chunks=1)}
 )

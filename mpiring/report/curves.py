@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from mpiring.algorithms.algorithm import NATIVE
 from mpiring.report.plot import look_of, new_figure, save_picture
 from mpiring.scaling import Curve, Step
 from mpiring.units import format_size
@@ -35,7 +36,7 @@ def draw(curves: Sequence[Curve], least: float) -> "Figure":
     sizes = chosen_sizes(curves)
     figure = new_figure(3 + 2.6 * len(sizes), 8.5)
     panels = figure.subplots(len(ROWS), len(sizes), sharex=True, sharey="row", squeeze=False)
-    names = list(dict.fromkeys(curve.algorithm for curve in curves if curve.algorithm != "native"))
+    names = list(dict.fromkeys(curve.algorithm for curve in curves if curve.algorithm != NATIVE))
     nodes = {step.point.ranks: step.nodes for curve in curves for step in curve.steps}
     for row, (label, value) in enumerate(ROWS):
         for column, nbytes in enumerate(sizes):

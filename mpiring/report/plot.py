@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from mpiring.algorithms.algorithm import NATIVE
 from mpiring.errors import UsageError
 from mpiring.results import Point, Result
 from mpiring.stats import Interval
@@ -103,7 +104,7 @@ def measured_lines(results: Sequence[tuple[str, Result]]) -> list[Line]:
     for file, (label, result) in enumerate(results):
         measured = [point for point in result.points if point.median_s and point.nbytes]
         for algorithm in dict.fromkeys(point.algorithm for point in measured):
-            native = algorithm == "native"
+            native = algorithm == NATIVE
             place = None if native else places.setdefault(algorithm, len(places))
             look = look_of(place)
             look["linestyle"] = _dashes(results, file, look["linestyle"])

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+from mpiring.algorithms.algorithm import NATIVE
 from mpiring.compare import Compared, Comparison
 from mpiring.decision import NODE_SHARED
 from mpiring.results import NOISY_CV, Point, Result
@@ -96,7 +97,7 @@ def _remarks(point: Point) -> Iterator[str]:
     if point.note:
         yield point.note
     if point.below_noise_floor:
-        against = " against it" if point.algorithm == "native" else ""
+        against = " against it" if point.algorithm == NATIVE else ""
         yield f"below the noise floor of {_floor(point)}, so there is no verdict{against}"
     if point.ranks_equal is False:
         yield "the ranks' results differ in their bits"
@@ -261,7 +262,7 @@ def _microseconds(seconds: float) -> str:
 def _speedup(point: Point) -> str:
     if point.speedup is None:
         return "-"
-    if point.algorithm == "native":
+    if point.algorithm == NATIVE:
         return "1"
     interval = point.speedup.interval
     between = f"({_interval(interval, '{:.2f}'.format)}) " if interval else ""
