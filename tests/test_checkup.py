@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from command import MPIRING, mpirun, run
 
-from mpiring.checkup import SHARED_BYTES_PER_RANK, Job, Seen, examine
+from mpiring.checkup import SHARED_BYTES_PER_RANK, Job, Seen, Slots, examine
 from mpiring.errors import UsageError
 from mpiring.launcher import allocated_cpus, check_allocation
 from mpiring.probe import bound_to
@@ -42,6 +42,11 @@ def told(**environ):
     return changed(0, 1, 2, 3, environ=environ)
 
 
+def listed(**slots):
+    """Return the job with a hostfile."""
+    return two_by_two(slots=Slots(slots))
+
+
 def alarms(job):
     return {f.check: (f.status, f.said) for f in examine(job) if f.status != "ok"}
 
@@ -60,8 +65,15 @@ pure = pytest.mark.pure
         told(**SLURM | {"SLURM_JOB_CPUS_PER_NODE": "1(x2)", "SLURM_OVERCOMMIT": "1"}),
         told(**SLURM | {"SLURM_JOB_CPUS_PER_NODE": "1(x2)", "SLURM_STEP_NUM_TASKS": "4"}),
         told(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="4"),
-        two_by_two(slots={"n1": 2, "n2.site": 2}),
-        two_by_two(slots={"localhost": 4}),
+        listed(n1=2, n2=2),
+        listed(**{"n1": 2, "n2.site": 2}),
+        listed(localhost=4),
+        listed(localhost=2, n2=2),
+        listed(**{"10.0.0.1": 2, "10.0.0.2": 2}),
+        listed(**{"fe80::1": 2, "n2": 2}),
+        listed(n1=0, n2=0),  # Open MPI's, of four cores each
+        listed(n1=0, n2=2),
+        listed(n1=2, n2=2, n3=0),
         told(PMI_RANK="0", PMI_SIZE="4", OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="8"),
         changed(0, affinity=(0,), bound_to=0),
         changed(0, 2, affinity=(0,), bound_to=0),  # of two hosts
@@ -102,14 +114,24 @@ SICK = [
     (told(**SLURM | {"SLURM_JOB_CPUS_PER_NODE": "1,2"}), "allocation", "error", "with 3 CPUs"),
     (told(**SLURM | {"SLURM_JOB_NUM_NODES": "4"}), "allocation", "warning", "2 without a rank"),
     (told(**SLURM | {"SLURM_NTASKS": "8"}), "allocation", "warning", "4 ranks in 2 nodes"),
-    (two_by_two(slots={"n1": 2, "n2": 1}), "hostfile", "error", "3 slots for 4 ranks"),
+    (listed(n1=2, n2=1), "hostfile", "error", "3 slots for 4 ranks"),
+    (listed(n1=1, n2=3), "hostfile", "error", "4 slots for 4 ranks; n1 has 2 ranks and 1 slot"),
+    (listed(n1=2, n3=2), "hostfile", "error", "n2 is not among them"),
+    (listed(**{"10.0.0.1": 2, "10.0.0.2": 1}), "hostfile", "error", "3 slots for 4 ranks"),
+    (listed(**{"10.0.0.1": 3, "n2": 1}), "hostfile", "error", "n2 has 2 ranks and 1 slot"),
+    (listed(**{"n1.a": 2, "n1.b": 2, "n2": 2}), "hostfile", "warning", "could be n1.a or n1.b"),
     (
-        two_by_two(slots={"n1": 1, "n2": 3}),
+        replace(changed(2, 3, affinity=(5,)), slots=Slots({"n1": 0, "n2": 0})),
         "hostfile",
         "error",
-        "4 slots for 4 ranks; n1 has 2 ranks and 1 slot",
+        "2 hosts with a slot for each core for 4 ranks; n2 has 2 ranks and 1 slot",
     ),
-    (two_by_two(slots={"n1": 2, "n3": 2}), "hostfile", "error", "n2 is not among them"),
+    (
+        two_by_two(slots=Slots({}, "h:1: MPICH refuses slots=2", "mpiring hostfile convert")),
+        "hostfile",
+        "error",
+        "h:1: MPICH refuses slots=2",
+    ),
     (two_by_two(nodes=((0, 1, 2), (3,))), "ranks", "warning", "from 1 to 3 on each"),
     (changed(2, 3, affinity=(5,)), "cores", "warning", "2 ranks share 1 core of n2"),
     (changed(2, 3, bound_to=5), "binding", "error", "ranks 2-3 are bound to core 5 of n2"),
@@ -269,6 +291,28 @@ def test_without_mpi(tmp_path):
     assert re.match(
         "error +MPI library +MPI cannot be loaded: no libmpi.so\n +-> load", finished.stdout
     )
+
+
+OF_MPICH = [
+    ("localhost:1\nother:1\nlocalhost:2\n", 0, "2 hosts with 4 slots for 2 ranks"),
+    ("localhost\n", 1, "1 host with 1 slot for 2 ranks"),
+    ("10.0.0.1:2\n", 0, "cannot be compared with 10.0.0.1"),
+    ("localhost slots=2\n", 1, "MPICH refuses slots=2"),
+]
+OF_OPEN_MPI = [
+    ("localhost\n", 0, "1 host with a slot for each core for 2 ranks"),
+    ("10.0.0.1 slots=2\n", 0, "cannot be compared with 10.0.0.1"),
+    ("localhost:2\n", 1, "Open MPI takes all of localhost:2 for a name"),
+]
+IS_OPEN_MPI = os.environ.get("MPIRING_MPI") == "openmpi"
+
+
+@pytest.mark.parametrize(("text", "status", "said"), OF_OPEN_MPI if IS_OPEN_MPI else OF_MPICH)
+def test_a_hostfile_is_read_as_the_librarys_launcher_does(tmp_path, text, status, said):
+    (tmp_path / "hosts").write_text(text)
+    finished = doctor(2, "--hostfile", tmp_path / "hosts")
+    assert said in finished.stdout, finished.stderr
+    assert finished.status == status, finished.stdout
 
 
 def test_a_hostfile_with_too_few_slots(tmp_path):

@@ -1,5 +1,7 @@
 """`mpiring hostfile`: each field case by each launcher's rules, and what cannot be used."""
 
+from collections import Counter
+
 import pytest
 from command import mpiring
 from hostfile_cases import CASES, COLON, CORES, SLOTS, WRONG
@@ -13,6 +15,7 @@ from mpiring.hostfile import (
     in_blocks,
     nodes,
     parse,
+    slots_by_name,
     slots_of,
 )
 
@@ -69,6 +72,20 @@ def test_cores_are_the_slots_of_a_host_that_open_mpi_is_told_none_of():
     assert [host.slots for host in nodes(file, OPENMPI, cores=3)] == [3, 1]
     with pytest.raises(UsageError, match="f:1: Open MPI has as many slots on a"):
         nodes(file, OPENMPI)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.text)
+def test_the_slots_of_a_host_are_those_of_all_its_nodes(case, name):
+    wanted = getattr(case, name)
+    if isinstance(wanted, str):
+        slots = slots_by_name(nodes(parse(case.text, "f"), DIALECTS[name]))
+        assert slots == Counter(wanted.split())
+
+
+def test_where_cores_are_counted_slots_are_left_open():
+    hosts = nodes(parse("a\nb slots=2\n", "f"), OPENMPI, cores=0)
+    assert slots_by_name(hosts) == {"a": 0, "b": 2}
 
 
 def test_more_ranks_than_slots():
