@@ -3,6 +3,7 @@
 Each finding is one line: what was looked at, whether that is well, what was seen, and what to do.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -27,7 +28,8 @@ TOLD = (
     *("SLURM_MPI_TYPE", "SLURM_CPU_BIND", "SLURM_OVERCOMMIT", "SLURMD_NODENAME"),
 )
 """Variables of launchers and batch systems that a job is examined by."""
-VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+ONE_GPU = re.compile(r"\d+|(GPU|MIG)-.+")
+"""A value of CUDA_VISIBLE_DEVICES; it may say that there is none, too."""
 
 Status: TypeAlias = Literal["ok", "warning", "error"]
 
@@ -54,8 +56,10 @@ class Seen:
     """What launchers and batch systems told this rank."""
     gpus: int = 0
     """Of NVIDIA's, in the host."""
+    usable_gpus: tuple[int, ...] = ()
+    """Those that this rank may open, as the host counts them."""
     visible: str | None = None
-    """Which of them this rank was given, as its variable says."""
+    """Which of those it was given, by CUDA_VISIBLE_DEVICES: 0 is the first that it may open."""
     gpu_aware: bool | None = None
     """Whether the MPI library takes GPU buffers; None where it does not tell."""
 
@@ -347,16 +351,12 @@ def _gpus(job: Job) -> Iterator[Finding]:
     if not most:
         yield Finding("GPUs", "ok", "no NVIDIA GPU seen")
         return
-    shared = []
-    for host, ranks in job.hosts.items():
-        given: dict[str, list[int]] = {}
-        for rank in ranks:
-            given.setdefault(job.seen[rank].visible or "", []).append(rank)
-        shared += [
-            f"ranks {ranges(who)} of {host} share GPU {visible}"
-            for visible, who in given.items()
-            if visible and "," not in visible and len(who) > 1
-        ]
+    shared = [
+        f"ranks {ranges(who)} of {host} share GPU {visible}"
+        for host, ranks in job.hosts.items()
+        for (_, visible), who in _given(job, ranks).items()
+        if len(who) > 1
+    ]
     aware = job.seen[0].gpu_aware
     said = f"up to {most} in a host"
     if shared:
@@ -367,6 +367,19 @@ def _gpus(job: Job) -> Iterator[Finding]:
         known = "does not take their buffers" if aware is False else "does not say whether it can"
         todo = "load a GPU-aware MPI, or let buffers go through the host"
         yield Finding("GPUs", "warning", f"{said}; this MPI {known}", todo)
+
+
+def _given(job: Job, ranks: Iterable[int]) -> dict[tuple[tuple[int, ...], str], list[int]]:
+    """Return the ranks of a host that were given one GPU, by it and those that it is counted among.
+
+    Where the batch system lets a rank open its own alone, that is number 0 of each.
+    """
+    given: dict[tuple[tuple[int, ...], str], list[int]] = {}
+    for rank in ranks:
+        usable, visible = job.seen[rank].usable_gpus, job.seen[rank].visible or ""
+        if usable and ONE_GPU.fullmatch(visible) and "," not in visible:
+            given.setdefault((usable, visible), []).append(rank)
+    return given
 
 
 def _clock(job: Job) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from command import MPIRING, mpirun, run
 from mpiring.checkup import SHARED_BYTES_PER_RANK, Job, Seen, Slots, examine
 from mpiring.errors import UsageError
 from mpiring.launcher import allocated_cpus, check_allocation
-from mpiring.probe import bound_to
+from mpiring.probe import bound_to, find_gpus
 
 SEEN = Seen(
     host="n1",
@@ -47,6 +47,17 @@ def listed(**slots):
     return two_by_two(slots=Slots(slots))
 
 
+def given_gpus(usable, visible):
+    """Return the job in which each rank may open such GPUs, as `01`, and was given such of them."""
+    seen = [
+        replace(one, gpus=2, gpu_aware=True, usable_gpus=tuple(map(int, numbers)), visible=text)
+        for one, numbers, text in zip(
+            two_by_two().seen, usable.split(), visible.split(), strict=True
+        )
+    ]
+    return two_by_two(seen=seen)
+
+
 def alarms(job):
     return {f.check: (f.status, f.said) for f in examine(job) if f.status != "ok"}
 
@@ -78,6 +89,10 @@ pure = pytest.mark.pure
         changed(0, affinity=(0,), bound_to=0),
         changed(0, 2, affinity=(0,), bound_to=0),  # of two hosts
         changed(0, 1, 2, 3, gpus=2, gpu_aware=True),
+        given_gpus("01 01 01 01", "0 1 0 1"),
+        given_gpus("0 1 0 1", "0 0 0 0"),  # by control groups: the first that a rank may open
+        given_gpus("01 01 01 01", "0,1 0,1 GPU-a,GPU-b GPU-a,GPU-b"),
+        given_gpus("01 01 01 01", "-1 -1 NoDevFiles NoDevFiles"),
         changed(0, wall_s=1001.0),
     ],
 )
@@ -147,7 +162,9 @@ SICK = [
     ),
     (changed(0, gpus=1, gpu_aware=False), "GPUs", "warning", "does not take their buffers"),
     (changed(0, gpus=1), "GPUs", "warning", "does not say"),
-    (changed(0, 1, gpus=1, visible="0"), "GPUs", "warning", "ranks 0-1 of n1 share GPU 0"),
+    (given_gpus("0 0 0 1", "0 0 0 0"), "GPUs", "warning", "ranks 0-1 of n1 share GPU 0"),
+    (given_gpus("01 01 01 01", "0 1 1 1"), "GPUs", "warning", "ranks 2-3 of n2 share GPU 1"),
+    (given_gpus("01 01 01 01", "GPU-a GPU-a GPU-a GPU-b"), "GPUs", "warning", "share GPU GPU-a"),
     (changed(0, wall_s=900.0), "clock", "warning", "within 100.000 s"),
     (changed(0, tick_s=1e-3), "clock", "warning", "reads to 1000000 ns"),
 ]
@@ -239,6 +256,15 @@ def test_who_may_use_all_that_there_is_was_not_bound(tmp_path):
 def test_where_linux_does_not_tell_each_thread_is_a_core(tmp_path):
     assert bound_to({3}, 4, tmp_path) == 3
     assert bound_to({2, 3}, 4, tmp_path) is None
+
+
+def test_a_gpu_that_cannot_be_opened_is_seen_and_not_usable(tmp_path):
+    """A link that leads nowhere refuses root as well, as control groups do."""
+    (tmp_path / "dev").mkdir()
+    for name in ("nvidia10", "nvidia2", "nvidiactl", "nvidia-uvm", "null"):
+        (tmp_path / "dev" / name).touch()
+    (tmp_path / "dev/nvidia0").symlink_to(tmp_path / "nowhere")
+    assert list(find_gpus(tmp_path).items()) == [(0, False), (2, True), (10, True)]
 
 
 def doctor(ranks, *arguments, **environ):
