@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the scripts beside it. `prepare run` or `prepare test` makes the virtual environment for
 # the MPI that MPIRING_MPI names, once, and puts it on PATH; `fail` ends with one line; `need_ranks`,
 # `need_seconds` and `ranks_option` read what comes with options, before anything is set up.

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # of state and variable, which whoever sources this sets
 # Sourced by scripts that build something in PID namespaces of its own, which ends with the first process
 # in them. That one writes its number and when it began to $state/first, with print_process. Whoever sources
 # this sets state, a folder of the script's own, and variable, the name of the variable that it is set by.
@@ -14,7 +15,6 @@ need_root() { # REASON
 }
 
 # Nothing is ended or removed by what stands in a folder that somebody else has filled.
-# shellcheck disable=SC2154 # whoever sources this sets state and variable
 need_own_state() {
     [ ! -e "$state" ] || [ -f "$state/$mark" ] || { [ -d "$state" ] && [ -z "$(ls -A "$state")" ]; } ||
         fail "$state is not a folder of ${0##*/}'s own: set $variable to one that is not there yet"
@@ -56,7 +56,6 @@ print_process() {
 # its number may belong to another one by now, which then began at another time.
 first_process() {
     local pid started stat
-    # shellcheck disable=SC2154 # whoever sources this sets state
     { read -r pid started <"$state/first" && read -r stat <"/proc/$pid/stat"; } 2>/dev/null || return 1
     read -ra stat <<<"${stat##*) }"
     [ "${stat[19]}" = "$started" ] && ((!(stat[6] & 4))) && echo "$pid"

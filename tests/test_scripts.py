@@ -102,3 +102,22 @@ def test_the_hostfiles_that_come_along_are_read_by_their_launcher():
     finished = run([launcher, option, ROOT / "hostfiles" / f"localhost.{form}", *rest])
     assert finished.status == 0, finished.stderr
     assert re.search("2 ranks on 1 node", finished.stdout)
+
+
+def is_shell(path):
+    return path.is_file() and (
+        path.suffix == ".sh" or path.read_bytes().startswith((b"#!/usr/bin/env bash", b"#!/bin/sh"))
+    )
+
+
+FOLDERS = (ROOT / "scripts", ROOT / ".ci")
+SHELL = [path for folder in FOLDERS for path in sorted(folder.rglob("*")) if is_shell(path)]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("script", SHELL, ids=lambda path: str(path.relative_to(ROOT)))
+def test_shellcheck_has_nothing_to_say(script):
+    if not shutil.which("shellcheck"):
+        pytest.skip("needs shellcheck")
+    finished = run(["shellcheck", script])
+    assert (finished.status, finished.stdout) == (0, "")

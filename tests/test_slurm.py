@@ -520,15 +520,3 @@ def test_help_is_there_for_everybody():
     assert finished.status == 0
     assert "needs root" in finished.stdout
     assert "#" not in finished.stdout
-
-
-JOBS = ["bench.sbatch", "scaling.sbatch", "gpu.sbatch"]
-
-
-@pytest.mark.pure
-@pytest.mark.parametrize("script", JOBS)
-def test_the_jobs_give_shellcheck_nothing_to_say(script):
-    if not shutil.which("shellcheck"):
-        pytest.skip("needs shellcheck")
-    finished = run(["shellcheck", SLURM / script])
-    assert (finished.status, finished.stdout) == (0, "")
