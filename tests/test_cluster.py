@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command import run, start
+from places import comes, lacking
 
 ROOT = Path(__file__).parent.parent
 CLUSTER = ROOT / "scripts" / "cluster"
@@ -19,17 +20,7 @@ KINDS = ("net", "uts", "ipc", "pid", "mnt")
 LINK = 10**9 / 8  # bytes per second in each direction, at 1gbit
 
 
-def lacking():
-    if os.geteuid() != 0:
-        return "root"
-    if not (shutil.which("ip") and shutil.which("tc")):
-        return "ip and tc (Debian: iproute2)"
-    if run(["unshare", "--net", "--pid", "--mount", "--fork", "true"]).status != 0:
-        return "a machine or container that lets root make namespaces"
-    return ""
-
-
-LACKING = lacking()
+LACKING = lacking(("ip", "tc"), "ip and tc (Debian: iproute2)", ("net", "pid", "mount"))
 hosted = pytest.mark.skipif(LACKING != "", reason=f"scripts/cluster needs {LACKING}")
 
 
@@ -80,13 +71,6 @@ def namespaces(process):
 
 def own_namespaces(place):
     return set().union(*inhabitants(place).values()) - namespaces(Path("/proc/self"))
-
-
-def comes(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while not (there := condition()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return there
 
 
 def assert_nothing_is_left(place, seen=frozenset()):

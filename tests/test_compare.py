@@ -5,10 +5,9 @@ import re
 from contextlib import suppress
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from command import mpiring
-from test_results import point, result
+from points import point, result, samples
 
 from mpiring.compare import Missing, compare, differences
 from mpiring.errors import UsageError
@@ -16,11 +15,6 @@ from mpiring.report.formats import to_csv
 from mpiring.report.plot import crossovers, draw, limit_lines, measured_lines, plot
 from mpiring.report.table import PointsTable, compared_table, missing_lines, notes, render
 from mpiring.results import Result, parse, with_native
-
-
-def samples(median, seed, number=60):
-    spread = np.random.default_rng(seed).normal(1, 0.02, number).clip(0.9, 1.1)
-    return tuple((median * spread).tolist())
 
 
 def one(factor, seed, **changes):

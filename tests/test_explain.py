@@ -8,12 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 from command import mpiring
-from shapes import SCHEDULED, cases, divided
+from shapes import SCHEDULED, cases, moments
 
-from mpiring.algorithms import ALGORITHMS
 from mpiring.cost import closed_form
 from mpiring.explain import frames
-from mpiring.options import DEFAULTS
 from mpiring.report.page import page
 from mpiring.report.picture import picture
 from mpiring.report.steps import chunk_name, chunk_names, held_text, steps_text
@@ -21,13 +19,6 @@ from mpiring.schedule import Schedule, Send
 from mpiring.simulate import ScheduleError
 
 pytestmark = pytest.mark.pure
-
-
-def moments(name, size, nodes=1, segments=1):
-    algorithm = ALGORITHMS[name]
-    schedule = algorithm.schedule(divided(size, nodes), DEFAULTS)
-    schedule = algorithm.cut(schedule, segments)
-    return schedule, list(frames(schedule))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 13])
