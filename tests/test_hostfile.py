@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from command import mpiring
+from command import assert_refused, mpiring
 from hostfile_cases import CASES, COLON, CORES, SLOTS, WRONG
 
 from mpiring.errors import UsageError
@@ -245,10 +245,7 @@ def test_a_thousand_hosts_are_one_reason(hosts):
 )
 def test_mistakes_are_one_sentence_and_status_2(hosts, content, arguments, message):
     finished = check(hosts(content), *arguments)
-    assert finished.status == 2
-    assert message in finished.stderr
-    assert finished.stdout == ""
-    assert "Traceback" not in finished.stderr
+    assert_refused(finished, message)
 
 
 def test_files_that_cannot_be_read_or_written(hosts, tmp_path):
