@@ -3,12 +3,14 @@
 Each finding is one line: what was looked at, whether that is well, what was seen, and what to do.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from mpiring import launcher
 from mpiring.errors import UsageError
+from mpiring.hosts import is_address, meant
 from mpiring.topology import Groups, by_hostname
 from mpiring.units import counted, format_amount, ranges
 
@@ -26,7 +28,8 @@ TOLD = (
     *("SLURM_MPI_TYPE", "SLURM_CPU_BIND", "SLURM_OVERCOMMIT", "SLURMD_NODENAME"),
 )
 """Variables of launchers and batch systems that a job is examined by."""
-VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+ONE_GPU = re.compile(r"\d+|(GPU|MIG)-.+")
+"""A value of CUDA_VISIBLE_DEVICES; it may say that there is none, too."""
 
 Status: TypeAlias = Literal["ok", "warning", "error"]
 
@@ -53,8 +56,10 @@ class Seen:
     """What launchers and batch systems told this rank."""
     gpus: int = 0
     """Of NVIDIA's, in the host."""
+    usable_gpus: tuple[int, ...] = ()
+    """Those that this rank may open, as the host counts them."""
     visible: str | None = None
-    """Which of them this rank was given, as its variable says."""
+    """Which of those it was given, by CUDA_VISIBLE_DEVICES: 0 is the first that it may open."""
     gpu_aware: bool | None = None
     """Whether the MPI library takes GPU buffers; None where it does not tell."""
 
@@ -70,13 +75,24 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Slots:
+    """What a hostfile says, by the rules of the launcher that belongs to the MPI library."""
+
+    of_host: Mapping[str, int]
+    """0 where Open MPI has a slot for each core."""
+    refused: str = ""
+    """What the launcher does not take as it is meant, and then `todo`."""
+    todo: str = ""
+
+
+@dataclass(frozen=True)
 class Job:
     """All ranks' views, in the order of ranks, and the nodes: ranks that share memory."""
 
     seen: Sequence[Seen]
     nodes: Groups
-    slots: Mapping[str, int] | None = None
-    """Of each host in a hostfile, where one was given."""
+    slots: Slots | None = None
+    """Where a hostfile was given."""
 
     @property
     def size(self) -> int:
@@ -93,6 +109,10 @@ class Job:
         """Ranks of each host."""
         names = [one.host for one in self.seen]
         return {names[ranks[0]]: ranks for ranks in by_hostname(names)}
+
+    def cores(self, ranks: Iterable[int]) -> int:
+        """Return how many cores some ranks of a host may use together."""
+        return len({core for rank in ranks for core in self.seen[rank].affinity})
 
 
 def examine(job: Job) -> list[Finding]:
@@ -197,11 +217,19 @@ def _allocation(job: Job) -> Iterator[Finding]:
         yield Finding("allocation", "ok", said)
 
 
-def _in_hostfile(job: Job, slots: Mapping[str, int]) -> Finding:
-    names = {name.partition(".")[0]: number for name, number in slots.items()}
-    foreign = [host for host in job.hosts if host.partition(".")[0] not in names]
-    said = f"{counted(len(slots), 'host')} with {counted(sum(slots.values()), 'slot')}"
-    if foreign and set(names) != {"localhost"}:
+def _in_hostfile(job: Job, told: Slots) -> Finding:
+    if told.refused:
+        return Finding("hostfile", "error", told.refused, told.todo)
+    slots = told.of_host
+    said = _room(slots)
+    try:
+        names = meant(job.hosts, slots)
+    except UsageError as error:
+        todo = "write the hosts in full, so that each name is one of them"
+        return Finding("hostfile", "warning", f"{said}; {error}", todo)
+    unnamed = [name for name in slots if is_address(name) or name == "localhost"]
+    foreign = [host for host in job.hosts if host not in names]
+    if foreign and not unnamed:
         return Finding(
             "hostfile",
             "error",
@@ -210,17 +238,29 @@ def _in_hostfile(job: Job, slots: Mapping[str, int]) -> Finding:
         )
     said += f" for {counted(job.size, 'rank')}"
     todo = "start fewer ranks, or add slots"
-    if job.size > sum(slots.values()):
+    if all(slots.values()) and job.size > sum(slots.values()):
         return Finding("hostfile", "error", said, todo)
     crowded = [
         f"{host} has {counted(len(ranks), 'rank')} and {counted(room, 'slot')}"
         for host, ranks in job.hosts.items()
-        if len(ranks) > (room := names.get(host.partition(".")[0], len(ranks)))
+        if host in names and len(ranks) > (room := slots[names[host]] or job.cores(ranks))
     ]
     if crowded:
         todo += f": this launcher filled {'it' if len(crowded) == 1 else 'them'} beyond the file"
         return Finding("hostfile", "error", f"{said}; {', '.join(crowded)}", todo)
+    if foreign:
+        said += f"; names such as {foreign[0]} cannot be compared with {unnamed[0]}"
     return Finding("hostfile", "ok", said)
+
+
+def _room(slots: Mapping[str, int]) -> str:
+    """Return how many hosts and slots there are: `2 hosts with 4 slots`."""
+    by_core = sum(not number for number in slots.values())
+    said = f"{counted(len(slots), 'host')} with "
+    if by_core == len(slots):
+        return f"{said}a slot for each core"
+    said += counted(sum(slots.values()), "slot")
+    return f"{said}, and one for each core of {by_core} of them" if by_core else said
 
 
 def _ranks(job: Job) -> Iterator[Finding]:
@@ -240,7 +280,7 @@ def _ranks(job: Job) -> Iterator[Finding]:
 def _cores(job: Job) -> Iterator[Finding]:
     crowded, most = [], 0
     for host, ranks in job.hosts.items():
-        cores = len({core for rank in ranks for core in job.seen[rank].affinity})
+        cores = job.cores(ranks)
         most = max(most, cores)
         if len(ranks) > cores:
             crowded.append(
@@ -311,16 +351,12 @@ def _gpus(job: Job) -> Iterator[Finding]:
     if not most:
         yield Finding("GPUs", "ok", "no NVIDIA GPU seen")
         return
-    shared = []
-    for host, ranks in job.hosts.items():
-        given: dict[str, list[int]] = {}
-        for rank in ranks:
-            given.setdefault(job.seen[rank].visible or "", []).append(rank)
-        shared += [
-            f"ranks {ranges(who)} of {host} share GPU {visible}"
-            for visible, who in given.items()
-            if visible and "," not in visible and len(who) > 1
-        ]
+    shared = [
+        f"ranks {ranges(who)} of {host} share GPU {visible}"
+        for host, ranks in job.hosts.items()
+        for (_, visible), who in _given(job, ranks).items()
+        if len(who) > 1
+    ]
     aware = job.seen[0].gpu_aware
     said = f"up to {most} in a host"
     if shared:
@@ -331,6 +367,19 @@ def _gpus(job: Job) -> Iterator[Finding]:
         known = "does not take their buffers" if aware is False else "does not say whether it can"
         todo = "load a GPU-aware MPI, or let buffers go through the host"
         yield Finding("GPUs", "warning", f"{said}; this MPI {known}", todo)
+
+
+def _given(job: Job, ranks: Iterable[int]) -> dict[tuple[tuple[int, ...], str], list[int]]:
+    """Return the ranks of a host that were given one GPU, by it and those that it is counted among.
+
+    Where the batch system lets a rank open its own alone, that is number 0 of each.
+    """
+    given: dict[tuple[tuple[int, ...], str], list[int]] = {}
+    for rank in ranks:
+        usable, visible = job.seen[rank].usable_gpus, job.seen[rank].visible or ""
+        if usable and ONE_GPU.fullmatch(visible) and "," not in visible:
+            given.setdefault((usable, visible), []).append(rank)
+    return given
 
 
 def _clock(job: Job) -> Iterator[Finding]:

@@ -132,10 +132,10 @@ def guess(file: Hostfile) -> tuple[str, str]:
 def nodes(file: Hostfile, dialect: Dialect, cores: int | None = None) -> list[Host]:
     """Return the launcher's nodes in its order, each with its slots.
 
-    `cores` is how many a host has that Open MPI counts slots on. Raises UsageError for the first
-    trap that the file has for it.
+    `cores` is how many a host has that Open MPI counts slots on; with 0, it is left with 0 slots.
+    Raises UsageError for the first trap that the file has for it.
     """
-    for fault in dialect.faults(_without(file, "cores") if cores else file):
+    for fault in dialect.faults(file if cores is None else _without(file, "cores")):
         raise UsageError(fault)
     return dialect.merge(file, cores)
 
@@ -152,6 +152,14 @@ def check_ranks(file: Hostfile, dialect: Dialect, hosts: Sequence[Host], ranks: 
 def slots_of(hosts: Sequence[Host]) -> int:
     """Return how many slots there are in all."""
     return sum(host.slots for host in hosts)
+
+
+def slots_by_name(hosts: Sequence[Host]) -> dict[str, int]:
+    """Return the slots of each host, which may be several nodes; 0 where its cores are counted."""
+    slots: Counter[str] = Counter()
+    for host in hosts:
+        slots[host.name] += host.slots
+    return dict(slots)
 
 
 def in_blocks(hosts: Sequence[Host], ranks: int) -> list[Host]:

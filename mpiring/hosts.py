@@ -33,10 +33,14 @@ def expand(text: str) -> list[str]:
         raise UsageError(f"{text!r} is not a range of hosts: {error}") from None
 
 
+def is_address(name: str) -> bool:
+    """Whether a host is given by its IP address, which says nothing of its name."""
+    return ":" in name or ("." in name and name.replace(".", "").isdecimal())
+
+
 def short(name: str) -> str:
     """Return a name without its domain; an address is whole."""
-    is_whole = ":" in name or name.replace(".", "").isdecimal()
-    return name if is_whole else name.partition(".")[0]
+    return name if is_address(name) else name.partition(".")[0]
 
 
 def meant(hosts: Iterable[str], names: Collection[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mpi4py
 import numpy as np
@@ -246,6 +246,33 @@ def _total_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+class _Files(NamedTuple):
+    """Where control groups of one version tell of memory."""
+
+    line: str
+    """Of /proc/self/cgroup, with the path of the group."""
+    mount: str
+    bound: str
+    used: str
+    cache: str
+    """The line of memory.stat for what is used, and can be had at once."""
+
+
+CONTROL_GROUPS = (
+    _Files(
+        r"^0::/(.*)$", "sys/fs/cgroup", "memory.max", "memory.current", r"^inactive_file (\d+)$"
+    ),
+    _Files(
+        r"^\d+:(?:\S+,)?memory(?:,\S+)?:/(.*)$",
+        "sys/fs/cgroup/memory",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        r"^total_inactive_file (\d+)$",
+    ),
+)
+"""Their second version, and the first, which may be there beside it."""
+
+
 def available_memory(system: Path = Path("/")) -> int:
     """Return the bytes that can still be allocated here: in this machine, and in this job's share.
 
@@ -254,16 +281,22 @@ def available_memory(system: Path = Path("/")) -> int:
     meminfo = (system / "proc/meminfo").read_text()
     available = [int(re.findall(r"^MemAvailable: +(\d+) kB", meminfo, re.MULTILINE)[0]) * 1024]
     # A batch system bounds its jobs by control groups; a bound holds for all groups inside.
-    group = re.findall(r"^0::/(.*)$", (system / "proc/self/cgroup").read_text(), re.MULTILINE)
-    path = Path(*group)
-    for folder in (system / "sys/fs/cgroup" / inner for inner in (path, *path.parents)):
-        with suppress(OSError, ValueError):
-            bound = int((folder / "memory.max").read_text())  # "max" where there is none
-            statistics = (folder / "memory.stat").read_text()
-            cache = int(re.findall(r"^inactive_file (\d+)$", statistics, re.MULTILINE)[0])
-            used = int((folder / "memory.current").read_text()) - cache
-            available.append(max(0, bound - used))
+    for files in CONTROL_GROUPS:
+        groups = re.findall(files.line, (system / "proc/self/cgroup").read_text(), re.MULTILINE)
+        for group in map(Path, groups):
+            for inner in (group, *group.parents):
+                available += _left(system / files.mount / inner, files)
     return min(available)
+
+
+def _left(folder: Path, files: _Files) -> list[int]:
+    """Return the bytes that a group has left, if it has a bound."""
+    with suppress(OSError, ValueError):
+        bound = int((folder / files.bound).read_text())  # "max" where there is none
+        statistics = (folder / "memory.stat").read_text()
+        cache = int(re.findall(files.cache, statistics, re.MULTILINE)[0])
+        return [max(0, bound - int((folder / files.used).read_text()) + cache)]
+    return []
 
 
 def free_shared_memory(folder: Path = SHM) -> int | None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement
+from math import comb
 from typing import TypeAlias
 
 from mpiring.errors import UsageError
@@ -12,6 +13,8 @@ from mpiring.units import counted
 Pair: TypeAlias = tuple[int, int]
 """Two ranks, the lower first."""
 
+ENOUGH = 500
+"""Pairs that are measured where nothing is asked for, unless there are more nodes."""
 LOOK_BACK = 64
 """A pair joins one of so many latest rounds, or begins another."""
 
@@ -31,25 +34,28 @@ def tournament(size: int) -> Iterator[Pair]:
             yield min(one, other), max(one, other)
 
 
-def choose(size: int, most: int, groups: Groups) -> list[Pair]:
+def choose(size: int, most: int | None, groups: Groups) -> list[Pair]:
     """Return all pairs, or where there are more than `most`, so many that stand for the others.
 
     Each two groups, and each group with itself, are taken in turn, and of them the two ranks that
-    are in the fewest pairs so far. Raises UsageError where `most` does not suffice for one pair of
-    each two groups.
+    are in the fewest pairs so far. None for `most` is 500, or more where those need more. Raises
+    UsageError where `most` does not suffice for one pair of each two groups.
     """
-    if size * (size - 1) // 2 <= most:
+    needed = comb(len(groups), 2) + sum(len(group) > 1 for group in groups)
+    if most is None:
+        most = max(ENOUGH, needed)
+    if comb(size, 2) <= most:
         return list(tournament(size))
+    if needed > most:
+        raise UsageError(
+            f"--max-pairs {most} is too few: {counted(len(groups), 'node')} make {needed}"
+            " combinations, and each needs a pair"
+        )
     sides = [
         (one, other)
         for one, other in combinations_with_replacement(groups, 2)
         if one is not other or len(one) > 1
     ]
-    if len(sides) > most:
-        raise UsageError(
-            f"--max-pairs {most} is too few: {counted(len(groups), 'node')} make {len(sides)}"
-            " combinations, and each needs a pair"
-        )
     met: Counter[int] = Counter()
     pairs: dict[Pair, None] = {}
     while sides:

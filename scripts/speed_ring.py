@@ -1,18 +1,19 @@
 """Time the plan of our ring beside a ring written by hand, in turn, sample by sample."""
 
-import random
 import sys
 from functools import partial
 from pathlib import Path
 from statistics import median
-from time import perf_counter
 
 import numpy as np
 from mpi4py import MPI
+from targets import Targets
 
 import mpiring
 from mpiring.communicator import private
 from mpiring.machine import mpi_library, survey
+from mpiring.noise import measure_noise
+from mpiring.sampling import Sampler, Sampling
 from mpiring.units import format_size
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -23,29 +24,11 @@ LIMITS = {8: 1.00}  # ours may take this many times as long
 LIMIT_FROM_64_KIB = 1.05
 
 
-def samples(comm, calls, repetitions):
-    """Seconds of each call on the slowest rank, in an order that is shuffled each time."""
-    shuffled, order = random.Random(1), list(calls)
-    mine = {name: np.empty(repetitions) for name in calls}
-    for repetition in range(-3, repetitions):
-        shuffled.shuffle(order)
-        for name in order:
-            comm.Barrier()
-            begin = perf_counter()
-            calls[name]()
-            elapsed = perf_counter() - begin
-            if repetition >= 0:
-                mine[name][repetition] = elapsed
-    for times in mine.values():
-        comm.Allreduce(MPI.IN_PLACE, times, MPI.MAX)
-    return mine
-
-
 def main():
     """Print the table, and leave with 1 where a limit is missed."""
     comm = MPI.COMM_WORLD
     cores = sum(survey(comm, private(comm).topology.nodes).cores)
-    failed = False
+    tick_s, targets = measure_noise(comm).tick_s, Targets()
     if comm.rank == 0:
         print(f"mpiring {mpiring.__version__}, {mpi_library()}, {comm.size} ranks on {cores} cores")
         print(f"{'size':>8} {'ours (us)':>12} {'by hand (us)':>12} {'ratio':>7} {'limit':>7}")
@@ -58,20 +41,21 @@ def main():
                 "ours": plan,
                 "by hand": partial(ring_allreduce, comm, sendbuf, by_hand, scratch),
             }
-            times = samples(comm, calls, repetitions=max(15, min(1000, (64 << 20) // nbytes)))
+            number = max(15, min(1000, (64 << 20) // nbytes))
+            sampling = Sampling(fewest=number, most=number, warmup=3)
+            samples = Sampler(comm, sampling, seed=1, tick_s=tick_s).sample(calls)
         if not comm.allreduce(np.allclose(ours, by_hand), MPI.LAND):
             sys.exit(f"the two results differ at {nbytes} bytes")
-        mine, theirs = median(times["ours"]), median(times["by hand"])
+        mine, theirs = (float(median(samples[name].slowest)) for name in calls)
         limit = LIMITS.get(nbytes, LIMIT_FROM_64_KIB)
-        verdict = "PASS" if mine / theirs <= limit else "FAIL"
-        failed |= verdict == "FAIL"
+        verdict = targets.judge(nbytes, mine / theirs <= limit)
         if comm.rank == 0:
             print(
                 f"{format_size(nbytes):>8} {mine * 1e6:12.1f} {theirs * 1e6:12.1f}"
                 f" {mine / theirs:7.2f} {limit:7.2f}  {verdict}",
                 flush=True,
             )
-    sys.exit(1 if failed else 0)
+    targets.leave()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+from targets import Targets
+
 from mpiring.machine import mpi_library
 from mpiring.units import format_size
 
@@ -64,24 +66,24 @@ def main(ranks):
         pairs = [(imb(ranks, Path(folder)), ours(ranks, Path(folder))) for _ in range(ROUNDS)]
     print(f"{mpi_library()}, {ranks} ranks, float32 sum, {CALLS} calls, median of {ROUNDS} rounds")
     print(f"{'size':>8} {'IMB (us)':>10} {'ours (us)':>10} {'ratio':>7} {'adds (us)':>10}  limit")
-    failed = False
+    targets = Targets()
     for size in SIZES:
         theirs = median(pair[0][size] for pair in pairs)
         mine = median(pair[1][size] for pair in pairs)
         ratio = median(pair[1][size] / pair[0][size] for pair in pairs)
         added = median(pair[1][size] - pair[0][size] for pair in pairs)
-        limit, passed = "", True
+        limit = verdict = ""
         if size < SMALL:
-            limit, passed = f"{SMALL_LIMIT_US} us", abs(added) <= SMALL_LIMIT_US
+            limit = f"{SMALL_LIMIT_US} us"
+            verdict = targets.judge(size, abs(added) <= SMALL_LIMIT_US)
         elif size >= LARGE:
-            limit, passed = f"{LARGE_LIMIT}", 1 / LARGE_LIMIT <= ratio <= LARGE_LIMIT
-        failed |= not passed
-        verdict = ("PASS" if passed else "FAIL") if limit else ""
+            limit = f"{LARGE_LIMIT}"
+            verdict = targets.judge(size, 1 / LARGE_LIMIT <= ratio <= LARGE_LIMIT)
         print(
             f"{format_size(size):>8} {theirs:10.2f} {mine:10.2f} {ratio:7.2f} {added:10.2f}"
             f"  {limit:7} {verdict}"
         )
-    sys.exit(failed)
+    targets.leave()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """Time the preparation of plans, which is apart from all other figures: here, and of 64 ranks."""
 
-import sys
 from statistics import median
 from time import perf_counter
 from types import SimpleNamespace
 
 import numpy as np
 from mpi4py import MPI
+from targets import Targets
 
 import mpiring
 from mpiring import choice, executor
@@ -74,16 +74,17 @@ def simulated(name):
 def main():
     """Print a line for each algorithm, and leave with 1 where one is over the limit."""
     comm = MPI.COMM_WORLD
+    targets = Targets()
     rows = [(f"{comm.size} ranks", name, *here(name), HERE_AT_MOST_US) for name in HERE]
     if comm.rank == 0:
         many = f"{SIMULATED_COMM.size} simulated"
         rows += [(many, name, *simulated(name), SIMULATED_AT_MOST_US) for name in SIMULATED]
         print(f"\n{'preparing a plan (us)':44} first   another  at most")
         for ranks, name, first, again, most in rows:
-            verdict = "PASS" if first <= most else "FAIL"
+            verdict = targets.judge(name, first <= most)
             print(f"{ranks:16} {name:20} {first:12.1f} {again:9.1f} {most:8} {verdict}")
-    failed = comm.bcast(any(first > most for _, _, first, _, most in rows))
-    sys.exit(failed)
+    targets.missed = comm.bcast(targets.missed)  # most are timed on rank 0 alone
+    targets.leave()
 
 
 if __name__ == "__main__":

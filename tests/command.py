@@ -60,3 +60,11 @@ def mpiring(ranks, *arguments, **options):
 
 def faulty(ranks, fault, *arguments, **options):
     return run(mpirun(ranks, sys.executable, HERE / "faulty.py", fault, *arguments), **options)
+
+
+def assert_refused(finished, message):
+    """Assert that a command said so once and did nothing else."""
+    assert finished.status == 2, finished.stderr
+    assert finished.stderr.count(message) == 1, finished.stderr
+    assert "Traceback" not in finished.stderr
+    assert finished.stdout == ""

@@ -1,10 +1,11 @@
-"""Topologies and options to try algorithms on."""
+"""Topologies and options to try algorithms on, and what becomes of one."""
 
 from functools import cache
 from itertools import pairwise
 
 from mpiring.algorithms import ALGORITHMS
 from mpiring.algorithms.tree import TOP
+from mpiring.explain import frames
 from mpiring.options import DEFAULTS, Options
 from mpiring.topology import Level, Topology, flat
 
@@ -72,3 +73,10 @@ def cases(size):
             every = topology is plain or topology in crooked
             for options in options_of(algorithm, size) if every else [DEFAULTS]:
                 yield algorithm, topology, options
+
+
+def moments(name, size, nodes=1, segments=1):
+    algorithm = ALGORITHMS[name]
+    schedule = algorithm.schedule(divided(size, nodes), DEFAULTS)
+    schedule = algorithm.cut(schedule, segments)
+    return schedule, list(frames(schedule))

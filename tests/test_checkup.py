@@ -6,12 +6,12 @@ import re
 from dataclasses import replace
 
 import pytest
-from command import MPIRING, mpirun, run
+from command import MPIRING, assert_refused, mpirun, run
 
-from mpiring.checkup import SHARED_BYTES_PER_RANK, Job, Seen, examine
+from mpiring.checkup import SHARED_BYTES_PER_RANK, Job, Seen, Slots, examine
 from mpiring.errors import UsageError
 from mpiring.launcher import allocated_cpus, check_allocation
-from mpiring.probe import bound_to
+from mpiring.probe import bound_to, find_gpus
 
 SEEN = Seen(
     host="n1",
@@ -42,6 +42,22 @@ def told(**environ):
     return changed(0, 1, 2, 3, environ=environ)
 
 
+def listed(**slots):
+    """Return the job with a hostfile."""
+    return two_by_two(slots=Slots(slots))
+
+
+def given_gpus(usable, visible):
+    """Return the job in which each rank may open such GPUs, as `01`, and was given such of them."""
+    seen = [
+        replace(one, gpus=2, gpu_aware=True, usable_gpus=tuple(map(int, numbers)), visible=text)
+        for one, numbers, text in zip(
+            two_by_two().seen, usable.split(), visible.split(), strict=True
+        )
+    ]
+    return two_by_two(seen=seen)
+
+
 def alarms(job):
     return {f.check: (f.status, f.said) for f in examine(job) if f.status != "ok"}
 
@@ -60,12 +76,23 @@ pure = pytest.mark.pure
         told(**SLURM | {"SLURM_JOB_CPUS_PER_NODE": "1(x2)", "SLURM_OVERCOMMIT": "1"}),
         told(**SLURM | {"SLURM_JOB_CPUS_PER_NODE": "1(x2)", "SLURM_STEP_NUM_TASKS": "4"}),
         told(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="4"),
-        two_by_two(slots={"n1": 2, "n2.site": 2}),
-        two_by_two(slots={"localhost": 4}),
+        listed(n1=2, n2=2),
+        listed(**{"n1": 2, "n2.site": 2}),
+        listed(localhost=4),
+        listed(localhost=2, n2=2),
+        listed(**{"10.0.0.1": 2, "10.0.0.2": 2}),
+        listed(**{"fe80::1": 2, "n2": 2}),
+        listed(n1=0, n2=0),  # Open MPI's, of four cores each
+        listed(n1=0, n2=2),
+        listed(n1=2, n2=2, n3=0),
         told(PMI_RANK="0", PMI_SIZE="4", OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="8"),
         changed(0, affinity=(0,), bound_to=0),
         changed(0, 2, affinity=(0,), bound_to=0),  # of two hosts
         changed(0, 1, 2, 3, gpus=2, gpu_aware=True),
+        given_gpus("01 01 01 01", "0 1 0 1"),
+        given_gpus("0 1 0 1", "0 0 0 0"),  # by control groups: the first that a rank may open
+        given_gpus("01 01 01 01", "0,1 0,1 GPU-a,GPU-b GPU-a,GPU-b"),
+        given_gpus("01 01 01 01", "-1 -1 NoDevFiles NoDevFiles"),
         changed(0, wall_s=1001.0),
     ],
 )
@@ -102,14 +129,24 @@ SICK = [
     (told(**SLURM | {"SLURM_JOB_CPUS_PER_NODE": "1,2"}), "allocation", "error", "with 3 CPUs"),
     (told(**SLURM | {"SLURM_JOB_NUM_NODES": "4"}), "allocation", "warning", "2 without a rank"),
     (told(**SLURM | {"SLURM_NTASKS": "8"}), "allocation", "warning", "4 ranks in 2 nodes"),
-    (two_by_two(slots={"n1": 2, "n2": 1}), "hostfile", "error", "3 slots for 4 ranks"),
+    (listed(n1=2, n2=1), "hostfile", "error", "3 slots for 4 ranks"),
+    (listed(n1=1, n2=3), "hostfile", "error", "4 slots for 4 ranks; n1 has 2 ranks and 1 slot"),
+    (listed(n1=2, n3=2), "hostfile", "error", "n2 is not among them"),
+    (listed(**{"10.0.0.1": 2, "10.0.0.2": 1}), "hostfile", "error", "3 slots for 4 ranks"),
+    (listed(**{"10.0.0.1": 3, "n2": 1}), "hostfile", "error", "n2 has 2 ranks and 1 slot"),
+    (listed(**{"n1.a": 2, "n1.b": 2, "n2": 2}), "hostfile", "warning", "could be n1.a or n1.b"),
     (
-        two_by_two(slots={"n1": 1, "n2": 3}),
+        replace(changed(2, 3, affinity=(5,)), slots=Slots({"n1": 0, "n2": 0})),
         "hostfile",
         "error",
-        "4 slots for 4 ranks; n1 has 2 ranks and 1 slot",
+        "2 hosts with a slot for each core for 4 ranks; n2 has 2 ranks and 1 slot",
     ),
-    (two_by_two(slots={"n1": 2, "n3": 2}), "hostfile", "error", "n2 is not among them"),
+    (
+        two_by_two(slots=Slots({}, "h:1: MPICH refuses slots=2", "mpiring hostfile convert")),
+        "hostfile",
+        "error",
+        "h:1: MPICH refuses slots=2",
+    ),
     (two_by_two(nodes=((0, 1, 2), (3,))), "ranks", "warning", "from 1 to 3 on each"),
     (changed(2, 3, affinity=(5,)), "cores", "warning", "2 ranks share 1 core of n2"),
     (changed(2, 3, bound_to=5), "binding", "error", "ranks 2-3 are bound to core 5 of n2"),
@@ -125,7 +162,9 @@ SICK = [
     ),
     (changed(0, gpus=1, gpu_aware=False), "GPUs", "warning", "does not take their buffers"),
     (changed(0, gpus=1), "GPUs", "warning", "does not say"),
-    (changed(0, 1, gpus=1, visible="0"), "GPUs", "warning", "ranks 0-1 of n1 share GPU 0"),
+    (given_gpus("0 0 0 1", "0 0 0 0"), "GPUs", "warning", "ranks 0-1 of n1 share GPU 0"),
+    (given_gpus("01 01 01 01", "0 1 1 1"), "GPUs", "warning", "ranks 2-3 of n2 share GPU 1"),
+    (given_gpus("01 01 01 01", "GPU-a GPU-a GPU-a GPU-b"), "GPUs", "warning", "share GPU GPU-a"),
     (changed(0, wall_s=900.0), "clock", "warning", "within 100.000 s"),
     (changed(0, tick_s=1e-3), "clock", "warning", "reads to 1000000 ns"),
 ]
@@ -219,6 +258,15 @@ def test_where_linux_does_not_tell_each_thread_is_a_core(tmp_path):
     assert bound_to({2, 3}, 4, tmp_path) is None
 
 
+def test_a_gpu_that_cannot_be_opened_is_seen_and_not_usable(tmp_path):
+    """A link that leads nowhere refuses root as well, as control groups do."""
+    (tmp_path / "dev").mkdir()
+    for name in ("nvidia10", "nvidia2", "nvidiactl", "nvidia-uvm", "null"):
+        (tmp_path / "dev" / name).touch()
+    (tmp_path / "dev/nvidia0").symlink_to(tmp_path / "nowhere")
+    assert list(find_gpus(tmp_path).items()) == [(0, False), (2, True), (10, True)]
+
+
 def doctor(ranks, *arguments, **environ):
     command = [*MPIRING, "doctor", *arguments]
     return run(mpirun(ranks, *command) if ranks else command, **environ)
@@ -271,14 +319,33 @@ def test_without_mpi(tmp_path):
     )
 
 
-def test_a_hostfile_with_too_few_slots(tmp_path):
-    (tmp_path / "hosts").write_text("localhost:1\n")
+OF_MPICH = [
+    ("localhost:1\nother:1\nlocalhost:2\n", 0, "2 hosts with 4 slots for 2 ranks"),
+    ("localhost\n", 1, "1 host with 1 slot for 2 ranks"),
+    ("localhost:1\n", 1, "1 host with 1 slot for 2 ranks"),
+    ("10.0.0.1:2\n", 0, "cannot be compared with 10.0.0.1"),
+    ("localhost slots=2\n", 1, "MPICH refuses slots=2"),
+]
+OF_OPEN_MPI = [
+    ("localhost slots=1\n", 1, "1 host with 1 slot for 2 ranks"),
+    ("localhost\n", 0, "1 host with a slot for each core for 2 ranks"),
+    ("10.0.0.1 slots=2\n", 0, "cannot be compared with 10.0.0.1"),
+    ("localhost:2\n", 1, "Open MPI takes all of localhost:2 for a name"),
+]
+IS_OPEN_MPI = os.environ.get("MPIRING_MPI") == "openmpi"
+
+
+@pytest.mark.parametrize(("text", "status", "said"), OF_OPEN_MPI if IS_OPEN_MPI else OF_MPICH)
+def test_a_hostfile_is_read_as_the_librarys_launcher_does(tmp_path, text, status, said):
+    (tmp_path / "hosts").write_text(text)
     finished = doctor(2, "--hostfile", tmp_path / "hosts")
-    assert finished.status == 1
-    assert "1 host with 1 slot for 2 ranks" in finished.stdout
+    assert said in finished.stdout, finished.stderr
+    assert finished.status == status, finished.stdout
+
+
+def test_a_hostfile_that_is_not_there(tmp_path):
     finished = doctor(2, "--hostfile", tmp_path / "none")
-    assert finished.status == 2
-    assert finished.stderr.count("No such file") == 1
+    assert_refused(finished, "No such file")
 
 
 def test_rank_0_alone_knows_of_the_job_and_all_leave():
@@ -286,12 +353,10 @@ def test_rank_0_alone_knows_of_the_job_and_all_leave():
     command = [*MPIRING, "bench", "-s", "8"]
     knows = ["env", "SLURM_JOB_CPUS_PER_NODE=1", *command]
     finished = run(["mpirun", "-n", "1", *knows, ":", "-n", "1", *command])
-    assert finished.status == 2
-    assert finished.stderr.count("2 ranks were started, the Slurm job has 1 CPU: ask for") == 1
+    assert_refused(finished, "2 ranks were started, the Slurm job has 1 CPU: ask for")
 
 
 def test_bench_refuses_more_ranks_than_the_job_has_room_for():
     environ = {"SLURM_JOB_CPUS_PER_NODE": "1", "SLURM_JOB_NUM_NODES": "1"}
     finished = run(mpirun(2, *MPIRING, "bench", "-s", "8"), **environ)
-    assert finished.status == 2
-    assert finished.stderr.count("2 ranks were started, the Slurm job has 1 CPU: ask for") == 1
+    assert_refused(finished, "2 ranks were started, the Slurm job has 1 CPU: ask for")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command import run, start
+from places import comes, lacking
 
 ROOT = Path(__file__).parent.parent
 CLUSTER = ROOT / "scripts" / "cluster"
@@ -19,17 +20,7 @@ KINDS = ("net", "uts", "ipc", "pid", "mnt")
 LINK = 10**9 / 8  # bytes per second in each direction, at 1gbit
 
 
-def lacking():
-    if os.geteuid() != 0:
-        return "root"
-    if not (shutil.which("ip") and shutil.which("tc")):
-        return "ip and tc (Debian: iproute2)"
-    if run(["unshare", "--net", "--pid", "--mount", "--fork", "true"]).status != 0:
-        return "a machine or container that lets root make namespaces"
-    return ""
-
-
-LACKING = lacking()
+LACKING = lacking(("ip", "tc"), "ip and tc (Debian: iproute2)", ("net", "pid", "mount"))
 hosted = pytest.mark.skipif(LACKING != "", reason=f"scripts/cluster needs {LACKING}")
 
 
@@ -80,13 +71,6 @@ def namespaces(process):
 
 def own_namespaces(place):
     return set().union(*inhabitants(place).values()) - namespaces(Path("/proc/self"))
-
-
-def comes(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while not (there := condition()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return there
 
 
 def assert_nothing_is_left(place, seen=frozenset()):
@@ -309,6 +293,47 @@ def test_what_cannot_be_built_is_said_and_leaves_nothing(place, tmp_path):
     assert finished.status == 2
     assert finished.stderr == "cluster: could not build the hosts: no tbf here\n"
     assert_nothing_is_left(place)
+
+
+@hosted
+def test_two_that_build_at_once_build_one_after_the_other(place):
+    arguments = {hosts: [CLUSTER, "up", "--hosts", hosts, "--ranks", "1"] for hosts in (2, 3)}
+    with start(arguments[2], **place) as one, start(arguments[3], **place) as other:
+        shown = [process.communicate(timeout=60) for process in (one, other)]
+    assert (one.returncode, other.returncode) == (0, 0), shown
+    assert [len(stdout.splitlines()) for stdout, _ in shown] == [1 + 2, 1 + 3]
+    last = works("status", **place)
+    assert last in [stdout for stdout, _ in shown]
+    seen = own_namespaces(place)
+    assert sum(space.startswith("uts") for space in seen) == len(last.splitlines()) - 1
+    works("down", **place)
+    assert_nothing_is_left(place, seen)
+
+
+@hosted
+@pytest.mark.parametrize("command", ["up", "down"])
+def test_who_cannot_wait_any_longer_for_another_says_so(command, place, tmp_path):
+    works("up", "--hosts", "2", **place)
+    before = inhabitants(place)
+    (tmp_path / "flock").symlink_to("/bin/false")
+    options = ["--hosts", "3"] * (command == "up")
+    finished = cluster(command, *options, PATH=f"{tmp_path}:{os.environ['PATH']}", **place)
+    message = f"cluster: another cluster is at work in {place['MPIRING_CLUSTER']}\n"
+    assert (finished.status, finished.stderr) == (2, message)
+    assert inhabitants(place) == before
+
+
+@pytest.mark.parametrize("command", ["up", "down"])
+def test_what_somebody_else_has_in_a_folder_stays(command, tmp_path):
+    for name in ("first", "settings", "log", "thesis"):
+        (tmp_path / name).write_text("years of work")
+    for place in (tmp_path, tmp_path / "thesis"):
+        finished = cluster(command, MPIRING_CLUSTER=str(place))
+        said = "is not a folder of cluster's own: set MPIRING_CLUSTER to one that is not there yet"
+        assert (finished.status, finished.stderr) == (2, f"cluster: {place} {said}\n")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
+        ("first", "settings", "log", "thesis"), "years of work"
+    )
 
 
 MISTAKES = [

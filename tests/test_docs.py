@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from test_explain import moments
+from shapes import moments
 
 from mpiring.algorithms import ALGORITHMS
 from mpiring.report.picture import picture

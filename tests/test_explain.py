@@ -7,26 +7,17 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from command import mpiring
-from shapes import SCHEDULED, cases, divided
+from command import assert_refused, mpiring
+from shapes import SCHEDULED, cases, moments
 
-from mpiring.algorithms import ALGORITHMS
 from mpiring.cost import closed_form
 from mpiring.explain import frames
-from mpiring.options import DEFAULTS
 from mpiring.report.page import page
 from mpiring.report.picture import picture
 from mpiring.report.steps import chunk_name, chunk_names, held_text, steps_text
 from mpiring.schedule import Schedule, ScheduleError, Send
 
 pytestmark = pytest.mark.pure
-
-
-def moments(name, size, nodes=1, segments=1):
-    algorithm = ALGORITHMS[name]
-    schedule = algorithm.schedule(divided(size, nodes), DEFAULTS)
-    schedule = algorithm.cut(schedule, segments)
-    return schedule, list(frames(schedule))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 13])
@@ -207,10 +198,7 @@ def test_one_round_alone(tmp_path):
 )
 def test_mistakes_are_one_sentence_and_status_2(arguments, message):
     finished = mpiring(0, "explain", *arguments)
-    assert finished.status == 2
-    assert message in finished.stderr
-    assert "Traceback" not in finished.stderr
-    assert finished.stdout == ""
+    assert_refused(finished, message)
 
 
 def test_a_topology_file_gives_the_nodes():

@@ -1,7 +1,9 @@
 """`mpiring hostfile`: each field case by each launcher's rules, and what cannot be used."""
 
+from collections import Counter
+
 import pytest
-from command import mpiring
+from command import assert_refused, mpiring
 from hostfile_cases import CASES, COLON, CORES, SLOTS, WRONG
 
 from mpiring.errors import UsageError
@@ -13,6 +15,7 @@ from mpiring.hostfile import (
     in_blocks,
     nodes,
     parse,
+    slots_by_name,
     slots_of,
 )
 
@@ -69,6 +72,20 @@ def test_cores_are_the_slots_of_a_host_that_open_mpi_is_told_none_of():
     assert [host.slots for host in nodes(file, OPENMPI, cores=3)] == [3, 1]
     with pytest.raises(UsageError, match="f:1: Open MPI has as many slots on a"):
         nodes(file, OPENMPI)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.text)
+def test_the_slots_of_a_host_are_those_of_all_its_nodes(case, name):
+    wanted = getattr(case, name)
+    if isinstance(wanted, str):
+        slots = slots_by_name(nodes(parse(case.text, "f"), DIALECTS[name]))
+        assert slots == Counter(wanted.split())
+
+
+def test_where_cores_are_counted_slots_are_left_open():
+    hosts = nodes(parse("a\nb slots=2\n", "f"), OPENMPI, cores=0)
+    assert slots_by_name(hosts) == {"a": 0, "b": 2}
 
 
 def test_more_ranks_than_slots():
@@ -228,10 +245,7 @@ def test_a_thousand_hosts_are_one_reason(hosts):
 )
 def test_mistakes_are_one_sentence_and_status_2(hosts, content, arguments, message):
     finished = check(hosts(content), *arguments)
-    assert finished.status == 2
-    assert message in finished.stderr
-    assert finished.stdout == ""
-    assert "Traceback" not in finished.stderr
+    assert_refused(finished, message)
 
 
 def test_files_that_cannot_be_read_or_written(hosts, tmp_path):

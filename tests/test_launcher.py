@@ -2,7 +2,7 @@ import os
 import subprocess
 
 import pytest
-from command import MPIRING, clean_environment, mpiring
+from command import MPIRING, assert_refused, clean_environment, mpiring
 
 from mpiring.errors import UsageError
 from mpiring.launcher import check_world, is_spoken_for, launched, speaks
@@ -127,5 +127,4 @@ def test_rank_zero_of_mpi_speaks_whatever_a_stale_variable_says():
 )
 def test_errors_are_seen_whatever_a_stale_variable_says(ranks, arguments, said):
     finished = mpiring(ranks, *arguments, **STALE)
-    assert finished.status == 2
-    assert finished.stderr.count(said) == 1
+    assert_refused(finished, said)

@@ -48,9 +48,35 @@ def test_the_bound_of_an_outer_group_holds(system):
     assert available_memory(system) == 3 * GIB
 
 
-def test_the_older_control_groups_are_no_error(system):
-    (system / "proc/self/cgroup").write_text("4:memory:/slurm\n1:name=systemd:/\n")
+OLDER = "12:pids:/\n4:memory:/slurm/job_7/step_0\n1:name=systemd:/elsewhere\n"
+
+
+def bound_of_old(system, group, limit, current=0, cache=0):
+    folder = system / "sys/fs/cgroup/memory" / group
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "memory.limit_in_bytes").write_text(f"{limit}\n")
+    (folder / "memory.usage_in_bytes").write_text(f"{current}\n")
+    (folder / "memory.stat").write_text(f"inactive_file 1\ntotal_inactive_file {cache}\n")
+
+
+@pytest.mark.parametrize("groups", [OLDER, f"{OLDER}0::/\n", OLDER.replace("memory", "cpu,memory")])
+def test_the_older_control_groups_bound_as_well(system, groups):
+    (system / "proc/self/cgroup").write_text(groups)
     assert available_memory(system) == 10 * GIB
+    bound_of_old(system, "", (1 << 63) - 4096, current=GIB)  # as where there is none
+    bound_of_old(system, "elsewhere", GIB)
+    assert available_memory(system) == 10 * GIB
+    bound_of_old(system, "slurm/job_7", 4 * GIB, current=3 * GIB, cache=2 * GIB)
+    assert available_memory(system) == 3 * GIB
+
+
+def test_the_tighter_bound_of_both_kinds_of_groups_holds(system):
+    (system / "proc/self/cgroup").write_text("4:memory:/old\n0::/new\n")
+    bound(system, "new", 2 * GIB)
+    bound_of_old(system, "old", 3 * GIB)
+    assert available_memory(system) == 2 * GIB
+    bound_of_old(system, "old", GIB)
+    assert available_memory(system) == GIB
 
 
 def test_this_machine_has_some():

@@ -1,9 +1,11 @@
 from collections import Counter
 from itertools import combinations, combinations_with_replacement
+from math import comb
 
 import pytest
 from machines import blocks
 
+from mpiring import pairs
 from mpiring.errors import UsageError
 from mpiring.pairs import LOOK_BACK, choose, rounds_of, tournament
 
@@ -70,6 +72,25 @@ def test_few_pairs_are_all_taken():
     assert len(choose(8, 27, blocks(8, 2))) == 27
 
 
-def test_too_few_pairs_for_the_nodes():
-    with pytest.raises(UsageError, match="--max-pairs 35 is too few: 8 nodes make 36 combinations"):
-        choose(64, 35, blocks(64, 8))
+@pytest.mark.parametrize(
+    ("most", "nodes", "size", "needed"),
+    [(35, 8, 64, 36), (27, 8, 8, 28), (500, 4096, 8192, 8_390_656)],
+)
+def test_too_few_pairs_for_the_nodes(most, nodes, size, needed, monkeypatch):
+    """How many are needed is counted, without a list of millions on each rank."""
+    monkeypatch.setattr(pairs, "combinations_with_replacement", lambda *_: pytest.fail("a list"))
+    said = f"--max-pairs {most} is too few: {nodes} nodes make {needed} combinations"
+    with pytest.raises(UsageError, match=said):
+        choose(size, most, blocks(size, size // nodes))
+
+
+@pytest.mark.parametrize(
+    ("size", "nodes", "number"), [(32, 1, 496), (64, 8, 500), (64, 32, 528), (50, 50, 1225)]
+)
+def test_where_nothing_is_asked_for_there_are_enough_pairs_for_the_nodes(size, nodes, number):
+    groups = blocks(size, size // nodes)
+    chosen = choose(size, None, groups)
+    assert len(chosen) == len(set(chosen)) == number
+    per_node = size // nodes
+    seen = {(a // per_node, b // per_node) for a, b in chosen}
+    assert len(seen) == comb(nodes, 2) + nodes * (per_node > 1)

@@ -7,7 +7,7 @@ import time
 from datetime import datetime
 
 import pytest
-from command import faulty, mpiring
+from command import assert_refused, faulty, mpiring
 
 from mpiring.errors import UsageError
 from mpiring.slurm import MOST_RESTARTS, Job
@@ -213,22 +213,17 @@ def test_it_is_said_where_no_end_is_known(said, answers, tmp_path):
 )
 def test_options_that_contradict_those_of_the_script(tmp_path, arguments, message):
     finished = bench(tmp_path / "r.json", *arguments)
-    assert finished.status == 2
-    assert finished.stderr.count(message) == 1
-    assert finished.stdout == ""
+    assert_refused(finished, message)
     assert os.listdir(tmp_path) == []
 
 
 def test_a_file_that_cannot_be_gone_on_with_is_refused_at_once(said, answers, tmp_path):
     finished = bench(tmp_path / "r.csv")
-    assert finished.status == 2
-    assert finished.stderr.count("r.csv: the ending has to be .json") == 1
-    assert finished.stdout == ""
+    assert_refused(finished, "r.csv: the ending has to be .json")
     assert sorted(os.listdir(tmp_path)) == ["bin", "said"]
 
 
 def test_outside_of_a_job_nothing_can_be_queued_again(tmp_path):
     finished = mpiring(2, *RUN, "--requeue", tmp_path / "r.json")
-    assert finished.status == 2
-    assert finished.stderr.count("--requeue is for Slurm jobs, and this is none") == 1
+    assert_refused(finished, "--requeue is for Slurm jobs, and this is none")
     assert os.listdir(tmp_path) == []

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 from command import mpiring
-from test_compare import samples
-from test_results import point, result
+from points import point, result, samples
 
 from mpiring.errors import UsageError
 from mpiring.report.curves import chosen_sizes, draw

@@ -22,6 +22,9 @@ MISTAKES = [
 ]
 
 
+OF_RANKS = ("speed", "profile-call", "versus-imb")
+
+
 @pytest.mark.parametrize(("arguments", "environ", "message"), MISTAKES, ids=lambda v: str(v)[:40])
 def test_what_is_missing_is_said_in_one_line(arguments, environ, message):
     finished = run([BENCH, *arguments], **environ)
@@ -34,7 +37,13 @@ def test_what_is_missing_is_said_in_one_line(arguments, environ, message):
     ("script", "arguments", "message"),
     [
         ("several-hosts", ["long"], "the only argument is a number of SECONDS"),
-        ("profile-call", ["2"], "the only option is -n RANKS"),
+        *((script, ["2"], "the only option is -n RANKS") for script in OF_RANKS),
+        *((script, ["-n"], "the only option is -n RANKS") for script in OF_RANKS),
+        *((script, ["-n", "0"], "-n needs a number of ranks, not '0'") for script in OF_RANKS),
+        ("verdicts", ["-n", "two"], "-n needs a number of ranks, not 'two'"),
+        ("verdicts", ["-t", "fast"], "-t needs a number of seconds, not 'fast'"),
+        ("verdicts", ["-t", "0.0"], "-t needs a number of seconds, not '0.0'"),
+        ("verdicts", ["-t"], "-t needs a number"),
         ("versus-native", ["-n", "two"], "-n needs a number of ranks, not 'two'"),
         ("versus-native", ["-t", "-1"], "-t needs a number of seconds, not '-1'"),
         ("versus-native", ["-r", "0"], "-r needs a number from 1 to 99, not '0'"),
@@ -42,8 +51,8 @@ def test_what_is_missing_is_said_in_one_line(arguments, environ, message):
     ],
 )
 def test_a_mistake_is_said_before_anything_is_measured(script, arguments, message):
-    finished = run([ROOT / "scripts" / script, *arguments])
-    assert finished.status == 2
+    finished = run([ROOT / "scripts" / script, *arguments], MPIRING_VENV="/proc/venv")
+    assert (finished.status, finished.stderr.count("\n")) == (2, 1)
     assert message in finished.stderr
 
 
@@ -93,3 +102,22 @@ def test_the_hostfiles_that_come_along_are_read_by_their_launcher():
     finished = run([launcher, option, ROOT / "hostfiles" / f"localhost.{form}", *rest])
     assert finished.status == 0, finished.stderr
     assert re.search("2 ranks on 1 node", finished.stdout)
+
+
+def is_shell(path):
+    return path.is_file() and (
+        path.suffix == ".sh" or path.read_bytes().startswith((b"#!/usr/bin/env bash", b"#!/bin/sh"))
+    )
+
+
+FOLDERS = (ROOT / "scripts", ROOT / ".ci")
+SHELL = [path for folder in FOLDERS for path in sorted(folder.rglob("*")) if is_shell(path)]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("script", SHELL, ids=lambda path: str(path.relative_to(ROOT)))
+def test_shellcheck_has_nothing_to_say(script):
+    if not shutil.which("shellcheck"):
+        pytest.skip("needs shellcheck")
+    finished = run(["shellcheck", script])
+    assert (finished.status, finished.stdout) == (0, "")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from command import HERE, MPIRING, run
-from test_cluster import comes
+from places import comes, lacking
 
 ROOT = Path(__file__).parent.parent
 SLURM = ROOT / "scripts" / "slurm"
@@ -30,20 +30,13 @@ SITE = {"I_MPI_PMI_LIBRARY": "/usr/lib/x86_64-linux-gnu/libpmi2.so.0"} if MPI ==
 ON_ITS_OWN = "unset I_MPI_PMI_LIBRARY"
 
 
-def lacking():
-    if os.geteuid() != 0:
-        return "root"
-    there = os.environ["PATH"] + ":/usr/sbin"
-    if not all(
-        shutil.which(name, path=there) for name in ("sbatch", "slurmctld", "slurmd", "munged")
-    ):
-        return "Slurm and munge (Debian: slurm-wlm munge)"
-    if run(["unshare", "--pid", "--mount", "--fork", "true"]).status != 0:
-        return "a machine or container that lets root make namespaces"
-    return ""
-
-
-LACKING = lacking()
+PROGRAMS = ("sbatch", "slurmctld", "slurmd", "munged")
+LACKING = lacking(
+    PROGRAMS,
+    "Slurm and munge (Debian: slurm-wlm munge)",
+    ("pid", "mount"),
+    path=f"{os.environ['PATH']}:/usr/sbin",
+)
 with_slurm = pytest.mark.skipif(LACKING != "", reason=f"a real Slurm needs {LACKING}")
 
 
@@ -520,15 +513,3 @@ def test_help_is_there_for_everybody():
     assert finished.status == 0
     assert "needs root" in finished.stdout
     assert "#" not in finished.stdout
-
-
-JOBS = ["bench.sbatch", "scaling.sbatch", "gpu.sbatch"]
-
-
-@pytest.mark.pure
-@pytest.mark.parametrize("script", JOBS)
-def test_the_jobs_give_shellcheck_nothing_to_say(script):
-    if not shutil.which("shellcheck"):
-        pytest.skip("needs shellcheck")
-    finished = run(["shellcheck", SLURM / script])
-    assert (finished.status, finished.stdout) == (0, "")

@@ -1,7 +1,7 @@
 """From points to picks: a change is earned, and a blip is none."""
 
 import pytest
-from test_results import point
+from points import point
 
 from mpiring.results import with_native
 from mpiring.tuning import fastest, pick, without_blips

@@ -1,16 +1,15 @@
 """`mpiring doctor`: what is wrong with how a job is started, before it runs for long."""
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
 
 from mpiring.cli.streams import Command
-from mpiring.errors import NoLibrary
+from mpiring.errors import NoLibrary, UsageError
 
 if TYPE_CHECKING:
-    from mpiring.checkup import Finding
+    from mpiring.checkup import Finding, Slots
 
 
 @click.command(cls=Command)
@@ -37,9 +36,11 @@ def doctor(ctx: click.Context, hostfile: str | None, as_json: bool) -> None:
         with job(checked=False) as comm:
             from mpiring.agreement import on_rank_zero
             from mpiring.communicator import private
+            from mpiring.machine import library_name
             from mpiring.probe import gather
 
-            slots = on_rank_zero(comm, lambda: _slots(hostfile)) if hostfile else None
+            launcher = "openmpi" if library_name() == "Open MPI" else "mpich"
+            slots = on_rank_zero(comm, lambda: _slots(hostfile, launcher)) if hostfile else None
             whole = Job(gather(comm), private(comm).topology.nodes, slots)
             findings = examine(whole)
             speaks = comm.rank == 0
@@ -55,13 +56,17 @@ def doctor(ctx: click.Context, hostfile: str | None, as_json: bool) -> None:
     ctx.exit(0 if text["ok"] else 1)
 
 
-def _slots(path: str) -> Mapping[str, int]:
-    """Return the slots of each host in a hostfile, by the rules of the launcher it is for."""
-    from mpiring.hostfile import DIALECTS, guess, nodes, parse
+def _slots(path: str, launcher: str) -> "Slots":
+    """Return what a hostfile tells the launcher of a library; one for another is a finding."""
+    from mpiring.checkup import Slots
+    from mpiring.hostfile import DIALECTS, nodes, parse, slots_by_name
     from mpiring.texts import read_text
 
     read = parse(read_text(path, exact=True), path)
-    return {host.name: host.slots for host in nodes(read, DIALECTS[guess(read)[0]])}
+    try:
+        return Slots(slots_by_name(nodes(read, DIALECTS[launcher], cores=0)))
+    except UsageError as error:
+        return Slots({}, str(error), f"mpiring hostfile convert {path} --to {launcher}")
 
 
 def _lines(finding: "Finding") -> list[str]:

@@ -95,9 +95,8 @@ def write(output: str, path: str | None) -> None:
     "--max-pairs",
     type=click.IntRange(min=1),
     metavar="NUMBER",
-    default=500,
-    show_default=True,
-    help="Of more pairs than that, measure a sample, of each two nodes.",
+    help="Of more pairs than that, measure a sample, of each two nodes."
+    "  [default: 500, or as many as each two nodes need]",
 )
 @click.option(
     "--time-limit",
@@ -129,7 +128,7 @@ def measure(
     output: str | None,
     matrix: str | None,
     nbytes: int,
-    max_pairs: int,
+    max_pairs: int | None,
     time_limit: float,
     one_by_one: bool,
     form: str,
