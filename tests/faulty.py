@@ -21,7 +21,7 @@ def planted(change):
         right = ring.schedule(topology, options)
         return replace(right, rounds=lambda rank: change(list(right.rounds(rank))))
 
-    changed = algorithms.Algorithm(**{**vars(ring), "schedule": schedule})
+    changed = replace(ring, schedule=schedule)
     algorithms.ALGORITHMS = {**algorithms.ALGORITHMS, "ring": changed}
     sys.modules["mpiring.bench"].ALGORITHMS = algorithms.ALGORITHMS
 

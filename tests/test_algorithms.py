@@ -125,7 +125,7 @@ def test_rounds_messages_and_bytes_equal_the_closed_forms(size):
         chunks = algorithm.schedule(topology, options).chunks
         for segments in (1, 2, 4):
             count = 600 * chunks * segments
-            cut = Options(**{**vars(options), "segment": 600 * 8})
+            cut = replace(options, segment=600 * 8)
             schedule = algorithm.scheduled(topology, cut, count, 8)
             assert schedule.chunks == chunks * segments
             walked, _, scratch = total(schedule, topology, count, 8)
