@@ -59,12 +59,12 @@ def options_of(algorithm, size):
         yield from (Options(torus=(x, size // x)) for x in sides)
 
 
-def cases(size):
-    """Every algorithm with each topology that makes a difference to it, and with each option.
+def cases(size, algorithms=SCHEDULED):
+    """Each of the algorithms with each topology that makes a difference to it, and with each option.
 
     Options are tried on the plainest of those topologies and on the most crooked one.
     """
-    for algorithm in SCHEDULED:
+    for algorithm in algorithms:
         plain, *others = topologies(size)
         crooked = others[-1:]
         if algorithm.name not in ON_NODES:
