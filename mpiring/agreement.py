@@ -59,7 +59,7 @@ def together(
 def on_rank_zero(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
     """Return on every rank what `action` returns on rank 0; what it raises there, all raise.
 
-    An OSError counts as the user's: a file that is missing, unreadable or in the way.
+    An OSError that names a file counts as the user's: it is missing, unreadable or in the way.
     """
     result: T | None = None
     error: Exception | None = None
@@ -67,7 +67,8 @@ def on_rank_zero(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
         try:
             result = action()
         except OSError as raised:
-            error = UsageError(f"{raised.filename}: {raised.strerror}")
+            named = raised.filename is not None
+            error = UsageError(f"{raised.filename}: {raised.strerror}") if named else raised
         except Exception as raised:
             error = raised
     result, told = comm.bcast((result, _tell(error)))

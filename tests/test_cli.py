@@ -944,30 +944,62 @@ def shell(line, *arguments, **changes):
     return run(command, **changes)
 
 
-@pytest.fixture(name="outputs")
-def fixture_outputs(tmp_path):
-    """One command line for each command that prints to standard output."""
-    path = str(tmp_path / "r.json")
-    measure = ["bench", "-s", "8,64", "-a", "ring", "--repetitions", "6", "-o", path]
-    assert mpiring(0, *measure).status == 0
+OUTPUTS = {
+    "algorithms": [],
+    "bench": ["-q", "-s", "8,64", "-a", "ring", "--repetitions", "6", "-o", "again.json"],
+    "compare": ["r.json", "r.json"],
+    "doctor": [],
+    "explain": ["ring", "-n", "8"],
+    "hostfile check": ["hosts"],
+    "hostfile convert": ["hosts", "--from", "mpich", "--to", "openmpi"],
+    "plot": ["r.json", "-o", "r.png"],
+    "scaling": ["r.json"],
+    "timeline": ["t.json"],
+    "topology measure": ["-q"],
+    "topology plot": ["l.json", "-o", "l.png"],
+    "topology show": [],
+    "topology write": ["t.toml"],
+    "traffic": ["-n", "8"],
+    "tune": ["-q", "-s", "8", "-a", "ring", "--time-limit", "0.05", "-o", "d.toml"],
+}
+"""Arguments for each command, which prints to standard output."""
+HELP = {"--help": [], "--version": [], "bench --help": [], "topology --help": []}
+
+
+@pytest.fixture(name="outputs", scope="module")
+def fixture_outputs(tmp_path_factory):
+    """Return a command line for each name, with the files that it reads."""
+    place = tmp_path_factory.mktemp("outputs")
+    (place / "hosts").write_text("n1:2\nn2:2\n")
+    files = ["-o", place / "r.json", "--trace", place / "t.json"]
+    assert bench(0, "-s", "8,64", "-a", "ring", *files).status == 0
+    assert mpiring(2, "topology", "measure", "-q", "--matrix", place / "l.json").status == 0
+    files = {"hosts", "r.json", "again.json", "r.png", "t.json", "l.json", "l.png", "t.toml"}
+    files |= {"d.toml"}
     return {
-        "algorithms": ["algorithms"],
-        "explain": ["explain", "ring", "-n", "8"],
-        "traffic": ["traffic", "-n", "8"],
-        "compare": ["compare", path, path],
-        "bench": measure,
+        name: [*name.split(), *(place / word if word in files else word for word in arguments)]
+        for name, arguments in (OUTPUTS | HELP).items()
     }
 
 
+def test_no_command_is_left_out_where_outputs_are_tested():
+    def named(group, before=()):
+        for name, command in group.commands.items():
+            inner = getattr(command, "commands", None)
+            yield from named(command, (*before, name)) if inner else [" ".join((*before, name))]
+
+    assert sorted(named(cli.cli)) == sorted(OUTPUTS)
+
+
 @pytest.mark.parametrize("buffered", ["", "1"])
-@pytest.mark.parametrize("command", ["algorithms", "explain", "traffic", "compare", "bench"])
+@pytest.mark.parametrize("command", [*OUTPUTS, *HELP])
 def test_a_full_standard_output_is_one_line_and_status_1(outputs, command, buffered):
     finished = shell('"$@" >/dev/full', *outputs[command], PYTHONUNBUFFERED=buffered)
     assert finished.status == 1
     assert finished.stderr == "mpiring: error: standard output: No space left on device\n"
 
 
-@pytest.mark.parametrize("command", ["algorithms", "explain", "traffic", "compare", "bench"])
+@pytest.mark.parametrize("command", [*OUTPUTS, *HELP])
 def test_a_reader_that_has_left_ends_it_without_a_word(outputs, command):
     finished = shell('"$@" | true', *outputs[command])
     assert (finished.status in (0, 1), finished.stderr) == (True, "")
@@ -981,10 +1013,10 @@ def test_a_closed_stream_is_not_missed(outputs, command, closed):
     assert "ring" in finished.stdout
 
 
-def test_ranks_whose_standard_output_is_full_end_together():
+@pytest.mark.parametrize("command", ["bench", "topology measure"])
+def test_ranks_whose_standard_output_is_full_end_together(outputs, command):
     inner = '"$@" >/dev/full'
-    options = ["bench", "-s", "8,64", "-a", "ring"]
-    finished = run(mpirun(2, "bash", "-c", inner, "bash", *MPIRING, *options))
+    finished = run(mpirun(2, "bash", "-c", inner, "bash", *MPIRING, *outputs[command]))
     assert finished.status != 0
     assert finished.stderr.count("mpiring: error: standard output: No space left on device") == 1
     assert "Traceback" not in finished.stderr

@@ -19,7 +19,6 @@ from mpiring.cli.choices import (
     parsed,
 )
 from mpiring.cli.finite import Finite
-from mpiring.cli.streams import Command
 from mpiring.decision import AUTO, BUFFERS, ORDINARY, THREAD_LEVELS, VARIABLE
 from mpiring.errors import TimeIsUp, UsageError
 from mpiring.options import Options
@@ -52,7 +51,7 @@ def _read_repetitions(text: str) -> tuple[int, int]:
     return fewest, most
 
 
-@click.command(cls=Command)
+@click.command()
 @algorithms_option(
     "Names from `mpiring algorithms`, with commas, or all; native is always measured.",
     default=DEFAULT_ALGORITHMS,

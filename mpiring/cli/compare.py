@@ -3,10 +3,9 @@
 import click
 
 from mpiring.cli.finite import Finite
-from mpiring.cli.streams import Command
 
 
-@click.command(cls=Command)
+@click.command()
 @click.argument("old", metavar="OLD.json")
 @click.argument("new", metavar="NEW.json")
 @click.option(

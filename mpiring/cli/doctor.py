@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiring.cli.streams import Command
 from mpiring.errors import NoLibrary
 
 if TYPE_CHECKING:
     from mpiring.checkup import Finding
 
 
-@click.command(cls=Command)
+@click.command()
 @click.option("--hostfile", metavar="FILE", help="The hosts and slots that the launcher was given.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as JSON, for a support ticket.")
 @click.pass_context

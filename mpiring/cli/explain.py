@@ -5,7 +5,6 @@ import click
 from mpiring.algorithms import find
 from mpiring.algorithms.algorithm import in_pairs
 from mpiring.cli.choices import SCHEDULING, algorithm_options, check_heeded, ranks_options
-from mpiring.cli.streams import Command
 from mpiring.errors import UsageError
 from mpiring.options import Options
 from mpiring.topology import Topology
@@ -14,7 +13,7 @@ MOST_CELLS = 1 << 20
 """Chunks of all ranks in all rounds: more than anybody would look at."""
 
 
-@click.command(cls=Command)
+@click.command()
 @click.argument("name", metavar="ALGORITHM")
 @ranks_options
 @algorithm_options(*SCHEDULING)

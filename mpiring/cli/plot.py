@@ -2,10 +2,8 @@
 
 import click
 
-from mpiring.cli.streams import Command
 
-
-@click.command(cls=Command)
+@click.command()
 @click.argument("files", metavar="RESULT.json...", nargs=-1, required=True)
 @click.option(
     "-o", "--output", metavar="FILE", required=True, help="The picture: .png, .svg or .pdf."

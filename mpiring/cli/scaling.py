@@ -6,7 +6,6 @@ import click
 
 from mpiring.cli.choices import algorithms_option, parsed
 from mpiring.cli.finite import Finite
-from mpiring.cli.streams import Command
 from mpiring.errors import UsageError
 from mpiring.units import format_size, parse_sizes
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from mpiring.scaling import Curve
 
 
-@click.command(cls=Command)
+@click.command()
 @click.argument("files", metavar="RESULT.json...", nargs=-1, required=True)
 @algorithms_option("Only these, with commas.  [default: all that were measured]", default=None)
 @click.option(

@@ -2,10 +2,8 @@
 
 import click
 
-from mpiring.cli.streams import Command
 
-
-@click.command(cls=Command)
+@click.command()
 @click.argument("file", metavar="TRACE.json")
 def timeline(file: str) -> None:
     """Say where the time went, from a trace of mpiring bench --trace.

@@ -7,7 +7,6 @@ import click
 
 from mpiring.cli.choices import parsed
 from mpiring.cli.finite import Finite
-from mpiring.cli.streams import Command
 from mpiring.units import parse_size
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def _known(comm: "MPI.Intracomm", path: str | None) -> "tuple[Topology, Machine]
     return known if path else detect_inside(comm, known), machine
 
 
-@topology.command(cls=Command)
+@topology.command()
 @click.option("--topology", "path", metavar="FILE", help="A file, instead of what is detected.")
 def show(path: str | None) -> None:
     """Show the levels as a tree: groups, hosts, cores and ranks."""
@@ -56,7 +55,7 @@ def show(path: str | None) -> None:
                 click.echo("Algorithms heed what is inside the nodes if a --topology file has it.")
 
 
-@topology.command(cls=Command)
+@topology.command()
 @click.argument("output", metavar="FILE.toml")
 @click.option("--topology", "path", metavar="FILE", help="A file, instead of what is detected.")
 def write(output: str, path: str | None) -> None:
@@ -74,7 +73,7 @@ def write(output: str, path: str | None) -> None:
             click.echo(f"{output} is written")
 
 
-@topology.command(cls=Command)
+@topology.command()
 @click.option(
     "-o", "--output", metavar="FILE.toml", help="Write the levels and the tour, for --topology."
 )
@@ -181,7 +180,9 @@ def _measure(
     with progress(steps, quiet or not speaks, verbose, "rounds") as reporter:
         links = measure(private(comm).comm, rounds, probing, reporter.doing, reporter.done)
     found = Links(machine.hosts, machine.nodes, probing.nbytes, links, _environment())
-    on_rank_zero(comm, lambda: _report(found, known, output, matrix, form))
+    said = on_rank_zero(comm, lambda: _report(found, known, output, matrix, form))
+    if speaks:
+        click.echo(said)
 
 
 def _environment() -> dict[str, str]:
@@ -197,8 +198,8 @@ def _environment() -> dict[str, str]:
 
 def _report(
     links: "Links", known: "Topology", output: str | None, matrix: str | None, form: str
-) -> None:
-    """Find the levels, write the files, and print."""
+) -> str:
+    """Find the levels, write the files, and return what there is to say."""
     import json
 
     from mpiring.clusters import find_levels, to_topology
@@ -211,21 +212,18 @@ def _report(
     topology = to_topology(links, levels, known)
     names, outliers = link_names(levels, topology), find_outliers(levels)
     document = links.document() | analysis(levels, names, outliers)
-    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    text = json.dumps(document, indent=1, allow_nan=False)
     if output:
         save(output, to_toml(topology))
     if matrix:
-        save(matrix, text)
+        save(matrix, text + "\n")
     if form == "json":
-        click.echo(text, nl=False)
-        return
-    click.echo(header(links))
-    click.echo(level_table(levels, names) if levels else "1 rank: there is no link to measure")
-    for line in outlier_lines(outliers, links.hosts):
-        click.echo(line)
+        return text
+    table = level_table(levels, names) if levels else "1 rank: there is no link to measure"
+    return "\n".join((header(links), table, *outlier_lines(outliers, links.hosts)))
 
 
-@topology.command(cls=Command)
+@topology.command()
 @click.argument("file", metavar="LINKS.json")
 @click.option(
     "-o", "--output", metavar="FILE", required=True, help="The picture: .png, .svg or .pdf."

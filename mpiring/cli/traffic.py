@@ -13,7 +13,6 @@ from mpiring.cli.choices import (
     parsed,
     ranks_options,
 )
-from mpiring.cli.streams import Command
 from mpiring.errors import UsageError
 from mpiring.options import Options
 from mpiring.topology import Topology
@@ -23,7 +22,7 @@ WALKED = 1024
 """Ranks up to which every round of every rank is looked at; it takes seconds for an algorithm."""
 
 
-@click.command(cls=Command)
+@click.command()
 @ranks_options
 @algorithms_option("Names from `mpiring algorithms`, with commas, or all.")
 @click.option(

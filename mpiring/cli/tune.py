@@ -7,7 +7,6 @@ import click
 
 from mpiring.cli.bench import bench, read_path
 from mpiring.cli.choices import algorithms_option, parsed
-from mpiring.cli.streams import Command
 from mpiring.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def _shared() -> list[click.Parameter]:
     return [options[name] for name in (*SHARED, "quiet", "time_limit")]
 
 
-@click.command(cls=Command, params=_shared())
+@click.command(params=_shared())
 @algorithms_option(
     "What to choose from, by names from `mpiring algorithms`; native is always tried."
 )
