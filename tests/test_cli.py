@@ -10,12 +10,15 @@ import subprocess
 import sys
 import time
 
+import click
 import numpy as np
 import pytest
+from click.types import StringParamType
 from command import MPIRING, faulty, mpiring, mpirun, run, start
 
 from mpiring import ALGORITHMS, cli
 from mpiring.bench import Config
+from mpiring.cli.choices import FileName
 from mpiring.cli.resume import asked
 from mpiring.decision import THREAD_LEVELS
 from mpiring.operations import PREDEFINED
@@ -80,8 +83,6 @@ MISTAKES = [
     (2, ["-o", "/no/such/r.json"], "/no/such/r.json: cannot be written: No such file"),
     (2, ["-o", "/proc/r.json"], "/proc/r.json: cannot be written"),
     (2, ["-o", ""], "the name of the file is empty"),
-    (2, ["--resume", ""], "the name of the file is empty"),
-    (2, ["--topology", ""], "the name of the file is empty"),
     (2, ["--resume", "r.csv"], "r.csv: only .json can be read"),
     (2, ["-o", "r.txt"], "r.txt: the ending has to be .json or .csv"),
     (2, ["surplus"], "unexpected extra argument"),
@@ -982,13 +983,32 @@ def fixture_outputs(tmp_path_factory):
     }
 
 
-def test_no_command_is_left_out_where_outputs_are_tested():
-    def named(group, before=()):
-        for name, command in group.commands.items():
-            inner = getattr(command, "commands", None)
-            yield from named(command, (*before, name)) if inner else [" ".join((*before, name))]
+def commands(group=cli.cli, before=()):
+    """Every command by its name, those of groups as well."""
+    for name, command in group.commands.items():
+        inner = hasattr(command, "commands")
+        yield from commands(command, (*before, name)) if inner else [((*before, name), command)]
 
-    assert sorted(named(cli.cli)) == sorted(OUTPUTS)
+
+def test_no_command_is_left_out_where_outputs_are_tested():
+    assert sorted(" ".join(name) for name, _ in commands()) == sorted(OUTPUTS)
+
+
+NO_FILES = {"--dtype", "name"}
+"""Options and arguments that are any text and name no file."""
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands()), ids=lambda value: str(value)[:30])
+def test_an_empty_name_of_a_file_is_refused_wherever_there_is_one(name, command):
+    for param in command.params:
+        if not isinstance(param.type, StringParamType) or param.callback:
+            continue
+        if param.opts[0] in NO_FILES:
+            assert not isinstance(param.type, FileName)
+            continue
+        given = param.opts[-1:] if isinstance(param, click.Option) else []
+        with pytest.raises(click.BadParameter, match="the name of the file is empty"):
+            command.make_context(" ".join(name), [*given, ""])
 
 
 @pytest.mark.parametrize("buffered", ["", "1"])

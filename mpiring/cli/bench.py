@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from mpiring.cli.choices import (
+    FILE,
     SCHEDULING,
     algorithm_options,
     algorithms_option,
@@ -32,13 +33,6 @@ if TYPE_CHECKING:
 NOT_ALL = 4
 """The exit status of a run that ended before the last point, with all that is finished saved."""
 DEFAULT_ALGORITHMS = "naive,reduce_scatter,tree,ring"
-
-
-def read_path(text: str) -> str:
-    """Read the name of a file."""
-    if not text:  # as from a variable that is not set: silence would lose the results
-        raise UsageError("the name of the file is empty")
-    return text
 
 
 def _read_repetitions(text: str) -> tuple[int, int]:
@@ -87,16 +81,14 @@ def _read_repetitions(text: str) -> tuple[int, int]:
 @click.option(
     "--topology",
     "topology_file",
-    metavar="FILE",
-    callback=parsed(read_path),
+    type=FILE,
     help="TOML file of levels, or Slurm's topology.conf or topology.yaml.  [default: MPI's nodes,"
     " and what SLURM_TOPOLOGY_ADDR says of switches]",
 )
 @algorithm_options("segment", *SCHEDULING, "rendezvous")
 @click.option(
     "--decision",
-    metavar="FILE",
-    callback=parsed(read_path),
+    type=FILE,
     envvar=VARIABLE,
     show_envvar=True,
     help="What auto picks, as mpiring tune writes it.  [default: the built-in table]",
@@ -156,27 +148,24 @@ def _read_repetitions(text: str) -> tuple[int, int]:
 @click.option(
     "-o",
     "--output",
-    metavar="FILE",
-    callback=parsed(read_path),
+    type=FILE,
     help="Write results as they come, to .json or .csv.",
 )
 @click.option(
     "--resume",
-    metavar="FILE",
-    callback=parsed(read_path),
+    type=FILE,
     help="Measure what the run of this result file had not finished, as it had been asked for; -s"
     " and -a can add to that. Written there, or to -o.",
 )
 @click.option(
     "--requeue",
-    metavar="FILE",
-    callback=parsed(read_path),
+    type=FILE,
     help="Of a Slurm job: begin FILE, or go on with it; if the job's time is up before the end,"
     " queue it again.",
 )
 @click.option(
     "--trace",
-    metavar="FILE",
+    type=FILE,
     help="Record when each rank did what in one more run, for mpiring timeline and Perfetto.",
 )
 @click.option(

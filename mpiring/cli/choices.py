@@ -16,6 +16,24 @@ from mpiring.units import parse_size
 Command = Callable[..., Any]
 
 
+class FileName(click.types.StringParamType):
+    """The name of a file, which is not empty, as from a variable that is not set: silence would
+    lose the results.
+    """
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, or fail as any other value that cannot be used."""
+        path: str = super().convert(value, param, ctx)
+        if not path:
+            self.fail("the name of the file is empty", param, ctx)
+        return path
+
+
+FILE = FileName()
+
+
 def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """Let a parser's UsageError be that of the option it reads; an option not given stays None."""
 
@@ -169,7 +187,7 @@ def ranks_options(command: Command) -> Command:
     @click.option(
         "--topology",
         "topology_file",
-        metavar="FILE",
+        type=FILE,
         help="TOML file of levels, instead of --nodes.",
     )
     @wraps(command)

@@ -2,12 +2,13 @@
 
 import click
 
+from mpiring.cli.choices import FILE
 from mpiring.cli.finite import Finite
 
 
 @click.command()
-@click.argument("old", metavar="OLD.json")
-@click.argument("new", metavar="NEW.json")
+@click.argument("old", type=FILE, metavar="OLD.json")
+@click.argument("new", type=FILE, metavar="NEW.json")
 @click.option(
     "--band",
     type=Finite(min=0, max=1),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mpiring.cli.choices import FILE
 from mpiring.errors import NoLibrary
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--hostfile", metavar="FILE", help="The hosts and slots that the launcher was given.")
+@click.option("--hostfile", type=FILE, help="The hosts and slots that the launcher was given.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as JSON, for a support ticket.")
 @click.pass_context
 def doctor(ctx: click.Context, hostfile: str | None, as_json: bool) -> None:

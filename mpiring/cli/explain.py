@@ -4,7 +4,7 @@ import click
 
 from mpiring.algorithms import find
 from mpiring.algorithms.algorithm import in_pairs
-from mpiring.cli.choices import SCHEDULING, algorithm_options, check_heeded, ranks_options
+from mpiring.cli.choices import FILE, SCHEDULING, algorithm_options, check_heeded, ranks_options
 from mpiring.errors import UsageError
 from mpiring.options import Options
 from mpiring.topology import Topology
@@ -25,8 +25,8 @@ MOST_CELLS = 1 << 20
     help="Send each chunk in so many segments.",
 )
 @click.option("--round", "number", metavar="K", type=click.IntRange(min=1), help="This round only.")
-@click.option("--svg", metavar="FILE", help="Draw it: ranks are lanes, time runs to the right.")
-@click.option("--html", metavar="FILE", help="A page that steps forward and back.")
+@click.option("--svg", type=FILE, help="Draw it: ranks are lanes, time runs to the right.")
+@click.option("--html", type=FILE, help="A page that steps forward and back.")
 def explain(
     name: str,
     topology: Topology,

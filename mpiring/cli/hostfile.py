@@ -2,6 +2,7 @@
 
 import click
 
+from mpiring.cli.choices import FILE
 from mpiring.errors import UsageError
 from mpiring.hostfile import DIALECTS, Host, check_ranks, guess, in_blocks, nodes, parse, slots_of
 from mpiring.hostfile import convert as converted
@@ -16,7 +17,7 @@ def hostfile() -> None:
 
 
 @hostfile.command()
-@click.argument("file")
+@click.argument("file", type=FILE)
 @click.option(
     "--for",
     "launcher",
@@ -85,7 +86,7 @@ def check(
 
 
 @hostfile.command()
-@click.argument("file")
+@click.argument("file", type=FILE)
 @click.option("--to", "target", type=DIALECT, required=True, help="The launcher to write for.")
 @click.option(
     "--from",
@@ -93,7 +94,9 @@ def check(
     type=DIALECT,
     help="The launcher that FILE was written for.  [default: guessed from the file]",
 )
-@click.option("-o", "--output", metavar="OUT", help="A file to write, instead of standard output.")
+@click.option(
+    "-o", "--output", type=FILE, metavar="OUT", help="A file to write, instead of standard output."
+)
 def convert(file: str, target: str, source: str | None, output: str | None) -> None:
     """Write a hostfile that makes another launcher do the same.
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiring.cli.choices import algorithms_option, parsed
+from mpiring.cli.choices import FILE, algorithms_option, parsed
 from mpiring.cli.finite import Finite
 from mpiring.errors import UsageError
 from mpiring.units import format_size, parse_sizes
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("files", metavar="RESULT.json...", nargs=-1, required=True)
+@click.argument("files", type=FILE, metavar="RESULT.json...", nargs=-1, required=True)
 @algorithms_option("Only these, with commas.  [default: all that were measured]", default=None)
 @click.option(
     "-s",
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="What surely lies below this does not scale.",
 )
-@click.option("-o", "--output", metavar="FILE", help="A picture as well: .png, .svg or .pdf.")
+@click.option("-o", "--output", type=FILE, help="A picture as well: .png, .svg or .pdf.")
 @click.pass_context
 def scaling(
     ctx: click.Context,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiring.cli.choices import parsed
+from mpiring.cli.choices import FILE, parsed
 from mpiring.cli.finite import Finite
 from mpiring.units import parse_size
 
@@ -40,7 +40,7 @@ def _known(comm: "MPI.Intracomm", path: str | None) -> "tuple[Topology, Machine]
 
 
 @topology.command()
-@click.option("--topology", "path", metavar="FILE", help="A file, instead of what is detected.")
+@click.option("--topology", "path", type=FILE, help="A file, instead of what is detected.")
 def show(path: str | None) -> None:
     """Show the levels as a tree: groups, hosts, cores and ranks."""
     from mpiring.cli.job import job
@@ -56,8 +56,8 @@ def show(path: str | None) -> None:
 
 
 @topology.command()
-@click.argument("output", metavar="FILE.toml")
-@click.option("--topology", "path", metavar="FILE", help="A file, instead of what is detected.")
+@click.argument("output", type=FILE, metavar="FILE.toml")
+@click.option("--topology", "path", type=FILE, help="A file, instead of what is detected.")
 def write(output: str, path: str | None) -> None:
     """Write a file that `--topology` reads back as it is, to keep or to edit."""
     from mpiring.agreement import on_rank_zero
@@ -75,10 +75,17 @@ def write(output: str, path: str | None) -> None:
 
 @topology.command()
 @click.option(
-    "-o", "--output", metavar="FILE.toml", help="Write the levels and the tour, for --topology."
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="FILE.toml",
+    help="Write the levels and the tour, for --topology.",
 )
 @click.option(
-    "--matrix", metavar="FILE.json", help="Write what each pair gave, for mpiring topology plot."
+    "--matrix",
+    type=FILE,
+    metavar="FILE.json",
+    help="Write what each pair gave, for mpiring topology plot.",
 )
 @click.option(
     "-s",
@@ -224,10 +231,8 @@ def _report(
 
 
 @topology.command()
-@click.argument("file", metavar="LINKS.json")
-@click.option(
-    "-o", "--output", metavar="FILE", required=True, help="The picture: .png, .svg or .pdf."
-)
+@click.argument("file", type=FILE, metavar="LINKS.json")
+@click.option("-o", "--output", type=FILE, required=True, help="The picture: .png, .svg or .pdf.")
 def plot(file: str, output: str) -> None:
     """Draw latency and rate of each pair of ranks, from a file of mpiring topology measure.
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiring.cli.bench import bench, read_path
-from mpiring.cli.choices import algorithms_option, parsed
+from mpiring.cli.bench import bench
+from mpiring.cli.choices import FILE, algorithms_option
 from mpiring.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ def _shared() -> list[click.Parameter]:
 @click.option(
     "-o",
     "--output",
+    type=FILE,
     metavar="FILE.toml",
-    callback=parsed(read_path),
     help="The decision file. What it says of other situations stays in it.",
 )
 @click.option(
     "--show",
+    type=FILE,
     metavar="FILE.toml",
-    callback=parsed(read_path),
     help=f"Say what a decision file picks, or the table that is {BUILT_IN}, and measure nothing.",
 )
 @click.pass_context
