@@ -222,14 +222,15 @@ def bench(
         from mpiring.agreement import on_rank_zero
         from mpiring.cli.resume import take_up
         from mpiring.cli.sweep import Sweep, Wishes
-        from mpiring.report.files import check_writable
+        from mpiring.report.files import RESULT, check_writable
         from mpiring.stop import Stop
 
         around = on_rank_zero(comm, slurm.Job.around)
         if requeue:
             if around is None:
                 raise UsageError("--requeue is for Slurm jobs, and this is none: SLURM_JOB_ID")
-            on_rank_zero(comm, lambda: check_writable(requeue, ("json",)))  # which can be resumed
+            resumable = RESULT._replace(endings=("json",))
+            on_rank_zero(comm, lambda: check_writable(requeue, resumable))
             resume = requeue if on_rank_zero(comm, lambda: _has_begun(requeue)) else None
         earlier = take_up(comm, ctx, resume) if resume else None
         config, topology_file = _config(ctx.params), ctx.params["topology_file"]

@@ -62,11 +62,11 @@ def write(output: str, path: str | None) -> None:
     """Write a file that `--topology` reads back as it is, to keep or to edit."""
     from mpiring.agreement import on_rank_zero
     from mpiring.cli.job import job
-    from mpiring.report.files import check_writable, save
+    from mpiring.report.files import LEVELS, check_writable, save
     from mpiring.topology_file import to_toml
 
     with job() as comm:
-        on_rank_zero(comm, lambda: check_writable(output, ["toml"]))
+        on_rank_zero(comm, lambda: check_writable(output, LEVELS))
         known, _ = _known(comm, path)
         on_rank_zero(comm, lambda: save(output, to_toml(known)))
         if comm.rank == 0:
@@ -173,15 +173,15 @@ def _measure(
     from mpiring.communicator import private
     from mpiring.links import Links
     from mpiring.pingpong import measure, plan
-    from mpiring.report.files import check_writable
+    from mpiring.report.files import LEVELS, LINKS, check_writable
     from mpiring.report.progress import progress
 
     known, machine = _known(comm, None)
     rounds = plan(machine, probing)
     machine.check_memory(probing.nbytes, probing.nbytes)
-    for path, ending in ((output, "toml"), (matrix, "json")):
+    for path, kind in ((output, LEVELS), (matrix, LINKS)):
         if path:
-            on_rank_zero(comm, partial(check_writable, path, [ending]))
+            on_rank_zero(comm, partial(check_writable, path, kind))
     speaks = comm.rank == 0
     steps = len(rounds.latency) + len(rounds.rate)
     with progress(steps, quiet or not speaks, verbose, "rounds") as reporter:
