@@ -1025,6 +1025,13 @@ def test_a_reader_that_has_left_ends_it_without_a_word(outputs, command):
     assert (finished.status in (0, 1), finished.stderr) == (True, "")
 
 
+@pytest.mark.parametrize("command", [*OUTPUTS, *HELP])
+def test_output_needs_no_unicode(outputs, command):
+    finished = run([*MPIRING, *outputs[command]], PYTHONIOENCODING="latin-1")
+    assert finished.stdout
+    assert "UnicodeEncodeError" not in finished.stderr
+
+
 @pytest.mark.parametrize("command", ["algorithms", "compare", "bench"])
 @pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
 def test_a_closed_stream_is_not_missed(outputs, command, closed):
