@@ -146,7 +146,7 @@ def _measure(
     machine, topology = survey_job(comm, topology_file)
     sizes = sorted(together(comm, lambda: whole_elements(contest)))
     check_memory(contest, machine)
-    known = on_rank_zero(comm, lambda: _known(output))
+    on_rank_zero(comm, lambda: _known(output))
     noise = measure_noise(comm)
     at = environment(machine, topology, noise, noise.floor_s(contest.sampling.sync))
 
@@ -172,9 +172,12 @@ def _measure(
         *("cpu_model", "cores_per_node"),
     )
     row = tuning.row(**{name: at[name] for name in about}, dtype=contest.dtype, op=contest.op)
-    on_rank_zero(comm, lambda: save(output, to_toml(known.with_row(row))))
     if speaks:
-        click.echo(f"\n{row.sentence()}\n{output} is written")
+        click.echo(f"\n{row.sentence()}")
+    # The file is read once more: another run may have written to it meanwhile.
+    on_rank_zero(comm, lambda: save(output, to_toml(_known(output).with_row(row))))
+    if speaks:
+        click.echo(f"{output} is written")
     return not tuning.wrong
 
 
