@@ -76,6 +76,12 @@ def scaling(
     for file, point in wrong:
         said = point.note or "wrong data"
         click.echo(f"{file}: {point.algorithm} at {format_size(point.nbytes)}: {said}")
+    told = [*found, *(point for _, point in wrong)]
+    for name in sorted({*(algorithms or ())} - {one.algorithm for one in told}):
+        click.echo(f"no file has a time of {name}{' at these sizes' if sizes else ''}")
+    for nbytes in sorted({*(sizes or ())} - {one.nbytes for one in told}):
+        of = " of these algorithms" if algorithms else ""
+        click.echo(f"no file has a time{of} at {format_size(nbytes)}")
     if found:
         click.echo(render(scaling_table(found)))
         for line in scaling_lines(found, efficiency):
