@@ -243,7 +243,7 @@ def bench(
         stop = Stop(comm, hearing, left_s, whose)
         wishes = Wishes(requeue or output or resume, trace, form, verbose, quiet)
         sweep = Sweep(comm, stop, config, topology_file, wishes, earlier)
-        if requeue and around and around.ends is None:
+        if around and around.ends is None and time_budget is None:
             sweep.screen.say("Slurm does not tell when this job ends: no end is planned for")
         sweep.run()
         result = sweep.result
