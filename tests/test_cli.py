@@ -9,19 +9,24 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import click
 import numpy as np
 import pytest
 from click.types import StringParamType
 from command import MPIRING, faulty, mpiring, mpirun, run, start
+from mpi4py import MPI
 
 from mpiring import ALGORITHMS, cli
 from mpiring.bench import Config
+from mpiring.cli.bench import _config as options_of
 from mpiring.cli.choices import FileName
-from mpiring.cli.resume import asked
+from mpiring.cli.resume import asked, take_up
 from mpiring.decision import THREAD_LEVELS
+from mpiring.errors import UsageError
 from mpiring.operations import PREDEFINED
+from mpiring.options import Options
 from mpiring.report.formats import FORMATS
 from mpiring.results import Result
 from mpiring.sampling import STARTS, Sampling
@@ -65,9 +70,11 @@ MISTAKES = [
     (2, ["--repetitions", "0"], "'0' is neither a number such as 50 nor a range"),
     (2, ["--repetitions", "9:3"], "the first number is larger than the last"),
     (2, ["--repetitions", "1:2:3"], "is neither a number"),
-    (2, ["--time-limit", "0"], "0.0 is not in the range x>0"),
+    (2, ["--time-limit", "0"], "0.0 is not in the range 1e-09<=x"),
+    (2, ["--seed", "99999999999999999999"], "99999999999999999999 is not in the range"),
+    (2, ["--repetitions", "6:9999999999"], "more than 1000000000 repetitions"),
     (2, ["--time-limit", "nan"], "nan is not a finite number"),
-    (2, ["--time-limit", "inf"], "inf is not a finite number"),
+    (2, ["--time-limit", "inf"], "inf is not in the range"),
     (2, ["--batch", "3", "--in-place"], "--batch and --in-place exclude each other"),
     (2, ["--batch", "3", "--cold"], "--batch and --cold exclude each other"),
     (2, ["--sync", "clock"], "'clock' is not one of"),
@@ -558,6 +565,48 @@ def test_what_no_run_can_have_asked_for_is_refused(tmp_path, name, value, said):
     assert finished.status == 2
     assert finished.stderr.count(f"{path}: damaged: {said}") == 1, finished.stderr
     assert "Traceback" not in finished.stderr
+
+
+def with_each_value(document, values):
+    """Yield the document with each of its values, at any depth, replaced by each of `values`."""
+    parts = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in parts:
+        inner = with_each_value(value, values) if isinstance(value, dict | list | tuple) else ()
+        for other in (*values, *inner):
+            changed = dict(document) if isinstance(document, dict) else list(document)
+            changed[key] = other
+            yield changed
+
+
+def test_whatever_is_damaged_in_a_result_it_is_said_in_words(tmp_path):
+    path = tmp_path / "r.json"
+    options = Options(torus=(2, 2), tree=(("node", "ring"),))
+    environment = {"topology": {"source": "MPI", "levels": [{"name": "node", "groups": [[0]]}]}}
+    environment |= {"ranks": 1, "nodes": [[0]], "variables": {}, "resumed": []}
+    config = Config(("ring",), (8,), options=options).document()
+    known = json.loads(Result(environment, config).to_json())
+    refused = []
+    values = [None, 3, -1, 0.5, 10**30, "x", "", True, [], [3], [None], {}, {"x": 1}, float("nan")]
+    for document in with_each_value(known, values):
+        path.write_text(json.dumps(document))
+        context = cli.bench.make_context("bench", ["--resume", str(path)])
+        try:
+            earlier = take_up(MPI.COMM_SELF, context, str(path)).result
+            Result(environment, config).resume(earlier, "r.json", [8], ["ring"])
+        except UsageError as error:
+            refused.append(str(error))
+    assert len(refused) > 100
+    assert [said for said in refused if not said.startswith((f"{path}: ", "r.json: "))] == []
+
+
+@pytest.mark.parametrize("value", ["1000000000", "99999999999999999999", "1e-300", "1e300"])
+def test_a_number_that_could_not_be_read_again_is_refused(value):
+    for option in cli.bench.params:
+        if not isinstance(option.type, StringParamType) or option.name == "repetitions":
+            with suppress(click.UsageError):
+                context = cli.bench.make_context("bench", [option.opts[0], value])
+                document = json.loads(json.dumps(options_of(context.params).document()))
+                asked(Result({"topology": {"source": "MPI"}}, document))
 
 
 @pytest.mark.parametrize(

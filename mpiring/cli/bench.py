@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from mpiring.cli.choices import (
     FILE,
+    MOST,
     SCHEDULING,
     algorithm_options,
     algorithms_option,
@@ -40,6 +41,8 @@ def _read_repetitions(text: str) -> tuple[int, int]:
     if not 1 <= len(bounds) <= 2 or not all(b.isdecimal() and int(b) > 0 for b in bounds):
         raise UsageError(f"{text!r} is neither a number such as 50 nor a range such as 6:1000")
     fewest, most = int(bounds[0]), int(bounds[-1])
+    if most > MOST:
+        raise UsageError(f"{text!r}: more than {MOST} repetitions")
     if fewest > most:
         raise UsageError(f"{text!r}: the first number is larger than the last")
     return fewest, most
@@ -103,7 +106,7 @@ def _read_repetitions(text: str) -> tuple[int, int]:
 )
 @click.option(
     "--time-limit",
-    type=Finite(min=0, min_open=True),
+    type=Finite(min=1e-9, max=1e9),
     metavar="SECONDS",
     default=0.3,
     show_default=True,
@@ -118,7 +121,7 @@ def _read_repetitions(text: str) -> tuple[int, int]:
 )
 @click.option(
     "--warmup",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, MOST),
     help="Runs before timing.  [default: 10 or 10 %, within a fifth of the time limit]",
 )
 @click.option(
@@ -130,7 +133,7 @@ def _read_repetitions(text: str) -> tuple[int, int]:
 )
 @click.option(
     "--batch",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
     help="Calls in a row that one sample is the mean of.  [default: as many as the clock needs]",
 )
 @click.option("--cold", is_flag=True, help="Empty the caches before each sample.")
@@ -177,7 +180,11 @@ def _read_repetitions(text: str) -> tuple[int, int]:
     help="What standard output gets; osu and nccl are the columns of those benchmarks.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For data and order."
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    help="For data and order.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is done.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")

@@ -16,6 +16,10 @@ from mpiring.units import parse_size
 Command = Callable[..., Any]
 
 
+MOST = 10**9
+"""A bound for numbers of things: what nobody wants, and a result could not be read with."""
+
+
 class FileName(click.types.StringParamType):
     """The name of a file, which is not empty, as from a variable that is not set: silence would
     lose the results.
@@ -89,7 +93,7 @@ _OPTIONS = {
     ),
     "radix": click.option(
         "--radix",
-        type=int,
+        type=click.IntRange(max=MOST),
         default=DEFAULTS.radix,
         show_default=True,
         help="Groups that meet in a round of recursive_multiplying.",
@@ -102,14 +106,14 @@ _OPTIONS = {
     ),
     "root": click.option(
         "--root",
-        type=int,
+        type=click.IntRange(max=MOST),
         default=DEFAULTS.root,
         show_default=True,
         help="The rank that is parameter_server.",
     ),
     "leaders": click.option(
         "--leaders",
-        type=int,
+        type=click.IntRange(max=MOST),
         help="Ranks of a node, at most, that talk to other nodes.  [default: all in tree, 2 in"
         " multi_leader]",
     ),

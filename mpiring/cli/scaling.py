@@ -76,7 +76,7 @@ def scaling(
     for file, point in wrong:
         said = point.note or "wrong data"
         click.echo(f"{file}: {point.algorithm} at {format_size(point.nbytes)}: {said}")
-    told = [*found, *(point for _, point in wrong)]
+    told: list[Curve | Point] = [*found, *(point for _, point in wrong)]
     for name in sorted({*(algorithms or ())} - {one.algorithm for one in told}):
         click.echo(f"no file has a time of {name}{' at these sizes' if sizes else ''}")
     for nbytes in sorted({*(sizes or ())} - {one.nbytes for one in told}):
