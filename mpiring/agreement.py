@@ -8,6 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from mpiring.errors import Disagreement, MpiringError, UsageError
+from mpiring.units import shortened
 
 T = TypeVar("T")
 Told: TypeAlias = tuple[type[MpiringError], str] | None
@@ -103,7 +104,7 @@ def _raise_together(
         for rank, (held, _) in enumerate(everyone):
             ranks.setdefault(held.get(name, "not given"), []).append(rank)
         if len(ranks) > 1:
-            parts = (f"{_short(value)} on {_ranks(who)}" for value, who in ranks.items())
+            parts = (f"{shortened(value, 60)} on {_ranks(who)}" for value, who in ranks.items())
             raise Disagreement(f"the ranks disagree: {name} is {', '.join(parts)}")
     raise AssertionError("fingerprints differ, but no term does")
 
@@ -114,10 +115,6 @@ def _tell(error: Exception | None) -> Told:
     if isinstance(error, MpiringError):
         return type(error), str(error)
     return MpiringError, f"{type(error).__name__}: {error}"
-
-
-def _short(value: str) -> str:
-    return value if len(value) <= 60 else value[:57] + "..."
 
 
 def _ranks(ranks: list[int]) -> str:

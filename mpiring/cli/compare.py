@@ -42,12 +42,13 @@ def compare(
     from mpiring import compare as comparing
     from mpiring.report.files import read
     from mpiring.report.table import compared_table, missing_lines, render, unclear
-    from mpiring.units import counted
+    from mpiring.results import DIFFERENCE
+    from mpiring.units import counted, differing
 
     before, after = read(old), read(new)
     comparison = comparing.compare(before, after, band, force)
     for name, was, is_now in comparing.differences(before, after):
-        click.echo(f"{name}: {was} -> {is_now}")
+        click.echo(f"{name}: {' -> '.join(differing(was, is_now, DIFFERENCE))}")
     if comparison.points:
         click.echo(render(compared_table(comparison.points)))
     for line in unclear(comparison.points):

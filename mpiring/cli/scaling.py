@@ -7,7 +7,7 @@ import click
 from mpiring.cli.choices import FILE, algorithms_option, parsed
 from mpiring.cli.finite import Finite
 from mpiring.errors import UsageError
-from mpiring.units import format_size, parse_sizes
+from mpiring.units import differing, format_size, parse_sizes
 
 if TYPE_CHECKING:
     from mpiring.results import Point
@@ -54,6 +54,7 @@ def scaling(
     from mpiring.report.curves import plot
     from mpiring.report.files import read
     from mpiring.report.table import render, scaling_lines, scaling_table
+    from mpiring.results import DIFFERENCE
     from mpiring.scaling import EXPECTED, curves, lacking, smallest
 
     def asked(one: "Curve | Point") -> bool:
@@ -70,7 +71,7 @@ def scaling(
     for file, result in results:
         for name, was, is_now in differences(first, result):
             if name not in EXPECTED:
-                click.echo(f"{file}: {name}: {was} -> {is_now}")
+                click.echo(f"{file}: {name}: {' -> '.join(differing(was, is_now, DIFFERENCE))}")
         if not result.is_complete:
             click.echo(f"{file}: interrupted, so it lacks points")
     for file, point in wrong:
