@@ -8,7 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from mpiring.errors import Disagreement, MpiringError, UsageError
-from mpiring.units import shortened
+from mpiring.units import plural, shortened
 
 T = TypeVar("T")
 Told: TypeAlias = tuple[type[MpiringError], str] | None
@@ -119,4 +119,4 @@ def _tell(error: Exception | None) -> Told:
 
 def _ranks(ranks: list[int]) -> str:
     shown = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
-    return f"rank{'s' if len(ranks) > 1 else ''} {shown}"
+    return f"{plural(len(ranks), 'rank')} {shown}"

@@ -111,7 +111,12 @@ def busbw(nbytes: int, seconds: float, size: int) -> float:
 
 def counted(number: int, noun: str) -> str:
     """Write a number of things: `1 rank`, `2 ranks`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {plural(number, noun)}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return the noun for so many: `rank`, `ranks`."""
+    return noun if number == 1 else f"{noun}s"
 
 
 def shortened(text: str, width: int) -> str:

@@ -166,6 +166,12 @@ def test_differences_of_the_circumstances():
     ]
 
 
+@pytest.mark.parametrize(("ranks", "said"), [(1, "MPICH 5, 1 rank, "), (4, "MPICH 5, 4 ranks, ")])
+def test_the_title_of_a_picture_counts_ranks(ranks, said):
+    above, _ = draw([("r", result(point(ranks=ranks), ranks=ranks))]).axes
+    assert said in above.get_title("left")
+
+
 def test_lists_of_all_ranks_are_not_printed_whole(tmp_path):
     lists = [[f"{name}{rank}" for rank in range(8192)] for name in "ab"]
     few, many = (

@@ -8,6 +8,7 @@ from mpiring.cli.choices import FILE, SCHEDULING, algorithm_options, check_heede
 from mpiring.errors import UsageError
 from mpiring.options import Options
 from mpiring.topology import Topology
+from mpiring.units import counted
 
 MOST_CELLS = 1 << 20
 """Chunks of all ranks in all rounds: more than anybody would look at."""
@@ -70,8 +71,8 @@ def explain(
     moments = list(frames(schedule))
     if number and number >= len(moments):
         raise UsageError(f"there is no round {number}: {name} has {len(moments) - 1}")
-    nodes = f" in {len(topology.nodes)} nodes" if len(topology.nodes) > 1 else ""
-    title = f"{name} on {topology.size} rank{'s' * (topology.size > 1)}{nodes}"
+    nodes = f" in {counted(len(topology.nodes), 'node')}" if len(topology.nodes) > 1 else ""
+    title = f"{name} on {counted(topology.size, 'rank')}{nodes}"
     shown = moments[number - 1 : number + 1] if number else moments
     if svg:
         save(svg, picture(shown, title, first=number - 1 if number else 0))

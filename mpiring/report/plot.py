@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mpiring.errors import UsageError
 from mpiring.results import Point, Result
 from mpiring.stats import Interval
-from mpiring.units import busbw, format_size
+from mpiring.units import busbw, counted, format_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -224,6 +224,6 @@ def _label_sizes(axes: "Axes", lines: Sequence[Line]) -> None:
 
 def _title(results: Sequence[tuple[str, Result]]) -> str:
     at, config = results[0][1].environment, results[0][1].config
-    title = f"allreduce, {at.get('mpi_library')}, {at.get('ranks')} ranks, "
+    title = f"allreduce, {at.get('mpi_library')}, {counted(at.get('ranks'), 'rank')}, "
     title += f"{config.get('dtype')} {config.get('op')}"
     return title if len(results) == 1 else f"{title} (first file)"
