@@ -224,6 +224,7 @@ def _label_sizes(axes: "Axes", lines: Sequence[Line]) -> None:
 
 def _title(results: Sequence[tuple[str, Result]]) -> str:
     at, config = results[0][1].environment, results[0][1].config
-    title = f"allreduce, {at.get('mpi_library')}, {counted(at.get('ranks'), 'rank')}, "
+    ranks = f"{counted(at['ranks'], 'rank')}, " if "ranks" in at else ""
+    title = f"allreduce, {at.get('mpi_library')}, {ranks}"
     title += f"{config.get('dtype')} {config.get('op')}"
     return title if len(results) == 1 else f"{title} (first file)"
