@@ -220,6 +220,10 @@ def test_a_file_that_auto_cannot_go_by_is_refused(tmp_path, content, said, varia
     [
         (["tune"], "tune needs either -o FILE.toml, or --show FILE.toml"),
         (["tune", "-o", "x.toml", "--show", "x.toml"], "tune needs either -o"),
+        (["tune", "--show", "built-in", "-s", "8"], "--sizes changes nothing: --show measures"),
+        (["tune", "--show", "built-in", "-q"], "--quiet changes nothing: --show measures"),
+        (["tune", "-o", "x.toml", "-v", "-q"], "-v and -q exclude each other"),
+        (["topology", "measure", "-v", "-q"], "-v and -q exclude each other"),
         (["tune", "-o", ""], "the name of the file is empty"),
         (["tune", "-o", "/no/such/d.toml"], "/no/such/d.toml: cannot be written: No such file"),
         (["tune", "-o", "/tmp"], "/tmp: is a directory"),

@@ -19,6 +19,7 @@ from mpiring.cli.choices import (
     check_heeded,
     chosen_of,
     parsed,
+    verbosity_options,
 )
 from mpiring.cli.finite import Finite
 from mpiring.decision import AUTO, BUFFERS, ORDINARY, THREAD_LEVELS, VARIABLE
@@ -29,6 +30,7 @@ from mpiring.units import parse_duration, parse_sizes
 
 if TYPE_CHECKING:
     from mpiring.bench import Config
+    from mpiring.report.progress import Verbosity
     from mpiring.slurm import Job
 
 NOT_ALL = 4
@@ -186,8 +188,7 @@ def _read_repetitions(text: str) -> tuple[int, int]:
     show_default=True,
     help="For data and order.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is done.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
+@verbosity_options
 @click.pass_context
 def bench(
     ctx: click.Context,
@@ -199,8 +200,7 @@ def bench(
     time_budget: float | None,
     trace: str | None,
     form: str,
-    verbose: bool,
-    quiet: bool,
+    verbosity: "Verbosity",
     **_: Any,
 ) -> None:
     """Measure allreduce algorithms beside MPI_Allreduce, in one run.
@@ -216,8 +216,6 @@ def bench(
     is 4, and --resume goes on. --requeue does so in a job that is queued again: up to ten times,
     as long as each part measures something, and not after SIGTERM or SIGINT.
     """
-    if verbose and quiet:
-        raise click.UsageError("-v and -q exclude each other.", ctx)
     if requeue and (output or resume):
         raise click.UsageError("--requeue names the file: -o and --resume exclude it.", ctx)
     from mpiring.cli.job import job
@@ -248,7 +246,7 @@ def bench(
         # By the clock of one host: all stop as soon as one does.
         left_s, whose = on_rank_zero(comm, lambda: _time_left(time_budget, around))
         stop = Stop(comm, hearing, left_s, whose)
-        wishes = Wishes(requeue or output or resume, trace, form, verbose, quiet)
+        wishes = Wishes(requeue or output or resume, trace, form, verbosity)
         sweep = Sweep(comm, stop, config, topology_file, wishes, earlier)
         if around and around.ends is None and time_budget is None:
             sweep.screen.say("Slurm does not tell when this job ends: no end is planned for")

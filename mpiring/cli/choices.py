@@ -69,6 +69,21 @@ def algorithms_option(help: str, default: str | None = "all") -> Callable[[Comma
     )
 
 
+def verbosity_options(command: Command) -> Command:
+    """Give a command -v and -q; it gets what they ask of its progress, as `verbosity`."""
+
+    @click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is done.")
+    @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
+    @wraps(command)
+    def with_verbosity(*arguments: Any, verbose: bool, quiet: bool, **others: Any) -> Any:
+        if verbose and quiet:
+            raise click.UsageError("-v and -q exclude each other.")
+        verbosity = "verbose" if verbose else "quiet" if quiet else "usual"
+        return command(*arguments, verbosity=verbosity, **others)
+
+    return with_verbosity
+
+
 def _read_torus(text: str) -> tuple[int, int]:
     sides = text.lower().split("x")
     if len(sides) != 2 or not all(side.strip().isdecimal() for side in sides):

@@ -19,7 +19,7 @@ from mpiring.errors import Stopped
 from mpiring.machine import environment
 from mpiring.noise import measure_noise
 from mpiring.report.files import TRACE, ResultFile, check_apart, check_writable, save
-from mpiring.report.progress import progress
+from mpiring.report.progress import Verbosity, progress
 from mpiring.results import Point, Result
 from mpiring.stop import Stop
 from mpiring.timeline import Run, to_trace
@@ -33,8 +33,7 @@ class Wishes:
     output: str | None
     trace: str | None
     form: str
-    verbose: bool
-    quiet: bool
+    verbosity: Verbosity
 
 
 class Sweep:
@@ -81,8 +80,8 @@ class Sweep:
         screen.begin(self.result)
         if screen.speaks:
             warn(self.machine, self.rounded)
-        quiet = wishes.quiet or not screen.speaks
-        with progress(len(sizes), quiet, wishes.verbose) as reporter:
+        verbosity = wishes.verbosity if screen.speaks else "quiet"
+        with progress(len(sizes), verbosity) as reporter:
             bench = Bench(
                 self.comm,
                 config,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiring.cli.choices import FILE, parsed
+from mpiring.cli.choices import FILE, parsed, verbosity_options
 from mpiring.cli.finite import Finite
 from mpiring.units import parse_size
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mpiring.links import Links
     from mpiring.machine import Machine
     from mpiring.pingpong import Probing
+    from mpiring.report.progress import Verbosity
     from mpiring.topology import Topology
 
 
@@ -126,12 +127,8 @@ def write(output: str, path: str | None) -> None:
     show_default=True,
     help="What standard output gets.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is done.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
-@click.pass_context
+@verbosity_options
 def measure(
-    ctx: click.Context,
-    /,
     output: str | None,
     matrix: str | None,
     nbytes: int,
@@ -139,8 +136,7 @@ def measure(
     time_limit: float,
     one_by_one: bool,
     form: str,
-    verbose: bool,
-    quiet: bool,
+    verbosity: "Verbosity",
 ) -> None:
     """Measure the links between ranks, and find the levels of the machine in that.
 
@@ -149,14 +145,12 @@ def measure(
     are found: links of the next level are at least 1.5 times as bad. Below the table stands what is
     more than 20 % worse than its level: a rank, if all of its links are, or else a pair.
     """
-    if verbose and quiet:
-        raise click.UsageError("-v and -q exclude each other.", ctx)
     from mpiring.cli.job import job
     from mpiring.pingpong import Probing
 
     with job() as comm:
         probing = Probing(nbytes, time_limit, max_pairs, one_by_one)
-        _measure(comm, probing, output, matrix, form, verbose, quiet)
+        _measure(comm, probing, output, matrix, form, verbosity)
 
 
 def _measure(
@@ -165,8 +159,7 @@ def _measure(
     output: str | None,
     matrix: str | None,
     form: str,
-    verbose: bool,
-    quiet: bool,
+    verbosity: "Verbosity",
 ) -> None:
     """Check everything that can be checked beforehand, then measure, and say what was found."""
     from mpiring.agreement import on_rank_zero
@@ -184,7 +177,7 @@ def _measure(
             on_rank_zero(comm, partial(check_writable, path, kind))
     speaks = comm.rank == 0
     steps = len(rounds.latency) + len(rounds.rate)
-    with progress(steps, quiet or not speaks, verbose, "rounds") as reporter:
+    with progress(steps, verbosity if speaks else "quiet", "rounds") as reporter:
         links = measure(private(comm).comm, rounds, probing, reporter.doing, reporter.done)
     found = Links(machine.hosts, machine.nodes, probing.nbytes, links, _environment())
     said = on_rank_zero(comm, lambda: _report(found, known, output, matrix, form))
