@@ -8,6 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from mpiring.errors import Disagreement, MpiringError, UsageError
+from mpiring.units import plural, shortened
 
 T = TypeVar("T")
 Told: TypeAlias = tuple[type[MpiringError], str] | None
@@ -61,7 +62,7 @@ def together(
 def on_rank_zero(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
     """Return on every rank what `action` returns on rank 0; what it raises there, all raise.
 
-    An OSError counts as the user's: a file that is missing, unreadable or in the way.
+    An OSError that names a file counts as the user's: it is missing, unreadable or in the way.
     """
     result: T | None = None
     error: Exception | None = None
@@ -69,7 +70,8 @@ def on_rank_zero(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
         try:
             result = action()
         except OSError as raised:
-            error = UsageError(f"{raised.filename}: {raised.strerror}")
+            named = raised.filename is not None
+            error = UsageError(f"{raised.filename}: {raised.strerror}") if named else raised
         except Exception as raised:
             error = raised
     result, told = comm.bcast((result, _tell(error)))
@@ -105,7 +107,7 @@ def _raise_together(
         for rank, (held, _) in enumerate(everyone):
             ranks.setdefault(held.get(name, "not given"), []).append(rank)
         if len(ranks) > 1:
-            parts = (f"{_short(value)} on {_ranks(who)}" for value, who in ranks.items())
+            parts = (f"{shortened(value, 60)} on {_ranks(who)}" for value, who in ranks.items())
             raise Disagreement(f"the ranks disagree: {name} is {', '.join(parts)}")
     raise AssertionError("fingerprints differ, but no term does")
 
@@ -118,10 +120,6 @@ def _tell(error: Exception | None) -> Told:
     return MpiringError, f"{type(error).__name__}: {error}"
 
 
-def _short(value: str) -> str:
-    return value if len(value) <= 60 else value[:57] + "..."
-
-
 def _ranks(ranks: list[int]) -> str:
     shown = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
-    return f"rank{'s' if len(ranks) > 1 else ''} {shown}"
+    return f"{plural(len(ranks), 'rank')} {shown}"

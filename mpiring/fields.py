@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from mpiring.units import shortened
+
 SMALLEST = 1e-15
 """No measurement is closer to 0, and figures made from such numbers are infinite."""
 KINDS: Mapping[type, str] = {
@@ -54,8 +56,7 @@ class Field(NamedTuple):
 
 def _shown(value: Any) -> str:
     """Return a value as a file has it, or its beginning."""
-    text = json.dumps(value, default=str)  # TOML has dates
-    return text if len(text) <= 40 else text[:37] + "..."
+    return shortened(json.dumps(value, default=str), 40)  # TOML has dates
 
 
 TEXT = Field(str)

@@ -10,10 +10,12 @@ from mpiring.algorithms.algorithm import NATIVE
 from mpiring.errors import UsageError
 from mpiring.fields import FLAG, MAPPING, NUMBER, POSITIVE, SECONDS, SEQUENCE, TEXT, WHOLE, Field
 from mpiring.stats import NEUTRAL_BAND, Ratio, Summary, paired_speedup, summarise
-from mpiring.units import algbw, busbw
+from mpiring.units import algbw, busbw, differing, shortened
 
 SCHEMA = "mpiring.results/1"
 NOISY_CV = 0.25
+DIFFERENCE = 60
+"""Characters in which each of two values that differ is written; some are lists of all ranks."""
 INTERRUPTED, COMPLETE = "interrupted", "complete"
 
 PLAIN: Mapping[str, Field] = {
@@ -282,7 +284,8 @@ class Result:
         for name in {**here, **there}:
             was, is_now = there.get(name), here.get(name)
             if was != is_now:
-                raise UsageError(f"{source}: its {name} is {was}, that of this run is {is_now}")
+                its, ours = differing(was, is_now, DIFFERENCE)
+                raise UsageError(f"{source}: its {name} is {its}, that of this run is {ours}")
         anew = {nbytes for nbytes in sizes if not earlier.has(nbytes, algorithms)}
         return replace(
             self,
@@ -377,7 +380,7 @@ def parse(text: str, source: str) -> Result:
         MAPPING.check(config.get("sampling", {}), "sampling")
         status = TEXT.read(document, "status")
         if status not in (INTERRUPTED, COMPLETE):
-            raise ValueError(f"status is {status!r:.40}")
+            raise ValueError(f"status is {shortened(repr(status), 40)}")
         points = _points(SEQUENCE.read(document, "points"))
         for point in points:
             if point.ranks != environment.get("ranks", point.ranks):

@@ -59,7 +59,7 @@ def _asked_times(name: str) -> tuple[float | None, float | None]:
     try:
         answer = _asked("squeue", "--noheader", "--jobs", name, "--format", "%S %e")
         began, ends = (datetime.fromisoformat(word).timestamp() for word in answer.split())
-    except ValueError:  # no answer, or `N/A` and the like where there is no such time
+    except (UsageError, ValueError):  # no answer, or `N/A` and the like where there is no such time
         return None, None
     return began, ends
 

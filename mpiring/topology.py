@@ -10,6 +10,7 @@ from typing import Any, SupportsIndex, TypeAlias
 
 from mpiring.errors import UsageError
 from mpiring.options import whole_number
+from mpiring.units import counted
 
 Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -200,7 +201,7 @@ def flat(size: int) -> Topology:
 def blocks(size: int, nodes: int) -> Topology:
     """Ranks in `nodes` nodes, block by block, as evenly as can be."""
     if nodes > size:
-        raise UsageError(f"{nodes} nodes for {size} rank{'s' if size > 1 else ''}")
+        raise UsageError(f"{counted(nodes, 'node')} for {counted(size, 'rank')}")
     edges = [size * node // nodes for node in range(nodes + 1)]
     groups = tuple(tuple(range(first, last)) for first, last in pairwise(edges))
     return Topology(size, (Level("node", groups),))
@@ -251,8 +252,8 @@ def _check_cover(level: Level, size: int) -> None:
         for rank in group:
             if not 0 <= rank < size:
                 raise UsageError(
-                    f'level "{level.name}": group {index} names rank {rank}, the job has {size}'
-                    f" rank{'s' if size > 1 else ''}"
+                    f'level "{level.name}": group {index} names rank {rank}, the job has'
+                    f" {counted(size, 'rank')}"
                 )
             if rank in seen:
                 where = "twice" if seen[rank] == index else f"and in group {seen[rank]}"
@@ -261,7 +262,8 @@ def _check_cover(level: Level, size: int) -> None:
     missing = sorted(set(range(size)) - set(seen))
     if missing:
         raise UsageError(
-            f'level "{level.name}": rank {missing[0]} is in no group, the job has {size} ranks'
+            f'level "{level.name}": rank {missing[0]} is in no group, the job has'
+            f" {counted(size, 'rank')}"
         )
 
 

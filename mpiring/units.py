@@ -8,6 +8,7 @@ size is a whole number of bytes below 2^63.
 import re
 from collections.abc import Iterable
 from decimal import Decimal
+from itertools import takewhile
 
 from mpiring.errors import UsageError
 
@@ -110,7 +111,28 @@ def busbw(nbytes: int, seconds: float, size: int) -> float:
 
 def counted(number: int, noun: str) -> str:
     """Write a number of things: `1 rank`, `2 ranks`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {plural(number, noun)}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return the noun for so many: `rank`, `ranks`."""
+    return noun if number == 1 else f"{noun}s"
+
+
+def shortened(text: str, width: int) -> str:
+    """Return at most `width` characters, of which the last tell where some are left out."""
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def differing(first: object, second: object, width: int) -> tuple[str, str]:
+    """Write two values that differ, each in at most `width` characters; long ones from shortly
+    before the place where they do.
+    """
+    texts = str(first), str(second)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
+    begin = 0 if max(map(len, texts)) <= width else max(0, same - width // 2)
+    one, other = (shortened("..." * (begin > 0) + text[begin:], width) for text in texts)
+    return one, other
 
 
 def rows_of(numbers: Iterable[int]) -> list[tuple[int, int]]:

@@ -60,7 +60,7 @@ def options_of(algorithm, size):
 
 
 def cases(size, algorithms=SCHEDULED):
-    """Each of the algorithms with each topology that makes a difference to it, and with each option.
+    """Each algorithm with each topology that makes a difference to it, and with each option.
 
     Options are tried on the plainest of those topologies and on the most crooked one.
     """

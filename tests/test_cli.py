@@ -9,16 +9,24 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
+import click
 import numpy as np
 import pytest
+from click.types import StringParamType
 from command import MPIRING, faulty, mpiring, mpirun, run, start
+from mpi4py import MPI
 
 from mpiring import ALGORITHMS, cli
 from mpiring.bench import Config
-from mpiring.cli.resume import asked
+from mpiring.cli.bench import _config as options_of
+from mpiring.cli.choices import FileName
+from mpiring.cli.resume import asked, take_up
 from mpiring.decision import THREAD_LEVELS
+from mpiring.errors import UsageError
 from mpiring.operations import PREDEFINED
+from mpiring.options import Options
 from mpiring.report.formats import FORMATS
 from mpiring.results import Result
 from mpiring.sampling import STARTS, Sampling
@@ -62,9 +70,11 @@ MISTAKES = [
     (2, ["--repetitions", "0"], "'0' is neither a number such as 50 nor a range"),
     (2, ["--repetitions", "9:3"], "the first number is larger than the last"),
     (2, ["--repetitions", "1:2:3"], "is neither a number"),
-    (2, ["--time-limit", "0"], "0.0 is not in the range x>0"),
+    (2, ["--time-limit", "0"], "0.0 is not in the range 1e-09<=x"),
+    (2, ["--seed", "99999999999999999999"], "99999999999999999999 is not in the range"),
+    (2, ["--repetitions", "6:9999999999"], "more than 1000000000 repetitions"),
     (2, ["--time-limit", "nan"], "nan is not a finite number"),
-    (2, ["--time-limit", "inf"], "inf is not a finite number"),
+    (2, ["--time-limit", "inf"], "inf is not in the range"),
     (2, ["--batch", "3", "--in-place"], "--batch and --in-place exclude each other"),
     (2, ["--batch", "3", "--cold"], "--batch and --cold exclude each other"),
     (2, ["--sync", "clock"], "'clock' is not one of"),
@@ -80,8 +90,6 @@ MISTAKES = [
     (2, ["-o", "/no/such/r.json"], "/no/such/r.json: cannot be written: No such file"),
     (2, ["-o", "/proc/r.json"], "/proc/r.json: cannot be written"),
     (2, ["-o", ""], "the name of the file is empty"),
-    (2, ["--resume", ""], "the name of the file is empty"),
-    (2, ["--topology", ""], "the name of the file is empty"),
     (2, ["--resume", "r.csv"], "r.csv: only .json can be read"),
     (2, ["-o", "r.txt"], "r.txt: the ending has to be .json or .csv"),
     (2, ["surplus"], "unexpected extra argument"),
@@ -560,6 +568,48 @@ def test_what_no_run_can_have_asked_for_is_refused(tmp_path, name, value, said):
     assert "Traceback" not in finished.stderr
 
 
+def with_each_value(document, values):
+    """Yield the document with each of its values, at any depth, replaced by each of `values`."""
+    parts = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in parts:
+        inner = with_each_value(value, values) if isinstance(value, dict | list | tuple) else ()
+        for other in (*values, *inner):
+            changed = dict(document) if isinstance(document, dict) else list(document)
+            changed[key] = other
+            yield changed
+
+
+def test_whatever_is_damaged_in_a_result_it_is_said_in_words(tmp_path):
+    path = tmp_path / "r.json"
+    options = Options(torus=(2, 2), tree=(("node", "ring"),))
+    environment = {"topology": {"source": "MPI", "levels": [{"name": "node", "groups": [[0]]}]}}
+    environment |= {"ranks": 1, "nodes": [[0]], "variables": {}, "resumed": []}
+    config = Config(("ring",), (8,), options=options).document()
+    known = json.loads(Result(environment, config).to_json())
+    refused = []
+    values = [None, 3, -1, 0.5, 10**30, "x", "", True, [], [3], [None], {}, {"x": 1}, float("nan")]
+    for document in with_each_value(known, values):
+        path.write_text(json.dumps(document))
+        context = cli.bench.make_context("bench", ["--resume", str(path)])
+        try:
+            earlier = take_up(MPI.COMM_SELF, context, str(path)).result
+            Result(environment, config).resume(earlier, "r.json", [8], ["ring"])
+        except UsageError as error:
+            refused.append(str(error))
+    assert len(refused) > 100
+    assert [said for said in refused if not said.startswith((f"{path}: ", "r.json: "))] == []
+
+
+@pytest.mark.parametrize("value", ["1000000000", "99999999999999999999", "1e-300", "1e300"])
+def test_a_number_that_could_not_be_read_again_is_refused(value):
+    for option in cli.bench.params:
+        if not isinstance(option.type, StringParamType) or option.name == "repetitions":
+            with suppress(click.UsageError):
+                context = cli.bench.make_context("bench", [option.opts[0], value])
+                document = json.loads(json.dumps(options_of(context.params).document()))
+                asked(Result({"topology": {"source": "MPI"}}, document))
+
+
 @pytest.mark.parametrize(
     ("name", "content", "status"),
     [
@@ -945,33 +995,91 @@ def shell(line, *arguments, **changes):
     return run(command, **changes)
 
 
-@pytest.fixture(name="outputs")
-def fixture_outputs(tmp_path):
-    """One command line for each command that prints to standard output."""
-    path = str(tmp_path / "r.json")
-    measure = ["bench", "-s", "8,64", "-a", "ring", "--repetitions", "6", "-o", path]
-    assert mpiring(0, *measure).status == 0
+OUTPUTS = {
+    "algorithms": [],
+    "bench": ["-q", "-s", "8,64", "-a", "ring", "--repetitions", "6", "-o", "again.json"],
+    "compare": ["r.json", "r.json"],
+    "doctor": [],
+    "explain": ["ring", "-n", "8"],
+    "hostfile check": ["hosts"],
+    "hostfile convert": ["hosts", "--from", "mpich", "--to", "openmpi"],
+    "plot": ["r.json", "-o", "r.png"],
+    "scaling": ["r.json"],
+    "timeline": ["t.json"],
+    "topology measure": ["-q"],
+    "topology plot": ["l.json", "-o", "l.png"],
+    "topology show": [],
+    "topology write": ["t.toml"],
+    "traffic": ["-n", "8"],
+    "tune": ["-q", "-s", "8", "-a", "ring", "--time-limit", "0.05", "-o", "d.toml"],
+}
+"""Arguments for each command, which prints to standard output."""
+HELP = {"--help": [], "--version": [], "bench --help": [], "topology --help": []}
+
+
+@pytest.fixture(name="outputs", scope="module")
+def fixture_outputs(tmp_path_factory):
+    """Return a command line for each name, with the files that it reads."""
+    place = tmp_path_factory.mktemp("outputs")
+    (place / "hosts").write_text("n1:2\nn2:2\n")
+    files = ["-o", place / "r.json", "--trace", place / "t.json"]
+    assert bench(0, "-s", "8,64", "-a", "ring", *files).status == 0
+    assert mpiring(2, "topology", "measure", "-q", "--matrix", place / "l.json").status == 0
+    files = {"hosts", "r.json", "again.json", "r.png", "t.json", "l.json", "l.png", "t.toml"}
+    files |= {"d.toml"}
     return {
-        "algorithms": ["algorithms"],
-        "explain": ["explain", "ring", "-n", "8"],
-        "traffic": ["traffic", "-n", "8"],
-        "compare": ["compare", path, path],
-        "bench": measure,
+        name: [*name.split(), *(place / word if word in files else word for word in arguments)]
+        for name, arguments in (OUTPUTS | HELP).items()
     }
 
 
+def commands(group=cli.cli, before=()):
+    """Every command by its name, those of groups as well."""
+    for name, command in group.commands.items():
+        inner = hasattr(command, "commands")
+        yield from commands(command, (*before, name)) if inner else [((*before, name), command)]
+
+
+def test_no_command_is_left_out_where_outputs_are_tested():
+    assert sorted(" ".join(name) for name, _ in commands()) == sorted(OUTPUTS)
+
+
+NO_FILES = {"--dtype", "name"}
+"""Options and arguments that are any text and name no file."""
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands()), ids=lambda value: str(value)[:30])
+def test_an_empty_name_of_a_file_is_refused_wherever_there_is_one(name, command):
+    for param in command.params:
+        if not isinstance(param.type, StringParamType) or param.callback:
+            continue
+        if param.opts[0] in NO_FILES:
+            assert not isinstance(param.type, FileName)
+            continue
+        given = param.opts[-1:] if isinstance(param, click.Option) else []
+        with pytest.raises(click.BadParameter, match="the name of the file is empty"):
+            command.make_context(" ".join(name), [*given, ""])
+
+
 @pytest.mark.parametrize("buffered", ["", "1"])
-@pytest.mark.parametrize("command", ["algorithms", "explain", "traffic", "compare", "bench"])
+@pytest.mark.parametrize("command", [*OUTPUTS, *HELP])
 def test_a_full_standard_output_is_one_line_and_status_1(outputs, command, buffered):
     finished = shell('"$@" >/dev/full', *outputs[command], PYTHONUNBUFFERED=buffered)
     assert finished.status == 1
     assert finished.stderr == "mpiring: error: standard output: No space left on device\n"
 
 
-@pytest.mark.parametrize("command", ["algorithms", "explain", "traffic", "compare", "bench"])
+@pytest.mark.parametrize("command", [*OUTPUTS, *HELP])
 def test_a_reader_that_has_left_ends_it_without_a_word(outputs, command):
     finished = shell('"$@" | true', *outputs[command])
     assert (finished.status in (0, 1), finished.stderr) == (True, "")
+
+
+@pytest.mark.parametrize("command", [*OUTPUTS, *HELP])
+def test_output_needs_no_unicode(outputs, command):
+    finished = run([*MPIRING, *outputs[command]], PYTHONIOENCODING="latin-1")
+    assert finished.stdout
+    assert "UnicodeEncodeError" not in finished.stderr
 
 
 @pytest.mark.parametrize("command", ["algorithms", "compare", "bench"])
@@ -982,10 +1090,10 @@ def test_a_closed_stream_is_not_missed(outputs, command, closed):
     assert "ring" in finished.stdout
 
 
-def test_ranks_whose_standard_output_is_full_end_together():
+@pytest.mark.parametrize("command", ["bench", "topology measure"])
+def test_ranks_whose_standard_output_is_full_end_together(outputs, command):
     inner = '"$@" >/dev/full'
-    options = ["bench", "-s", "8,64", "-a", "ring"]
-    finished = run(mpirun(2, "bash", "-c", inner, "bash", *MPIRING, *options))
+    finished = run(mpirun(2, "bash", "-c", inner, "bash", *MPIRING, *outputs[command]))
     assert finished.status != 0
     assert finished.stderr.count("mpiring: error: standard output: No space left on device") == 1
     assert "Traceback" not in finished.stderr

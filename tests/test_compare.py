@@ -160,6 +160,29 @@ def test_differences_of_the_circumstances():
     ]
 
 
+@pytest.mark.parametrize(("ranks", "said"), [(1, "MPICH 5, 1 rank, "), (4, "MPICH 5, 4 ranks, ")])
+def test_the_title_of_a_picture_counts_ranks(ranks, said):
+    above, _ = draw([("r", result(point(ranks=ranks), ranks=ranks))]).axes
+    assert said in above.get_title("left")
+
+
+def test_lists_of_all_ranks_are_not_printed_whole(tmp_path):
+    lists = [[f"{name}{rank}" for rank in range(8192)] for name in "ab"]
+    few, many = (
+        one(1, seed, ranks_of=names, nodes=[[0]] * (1 + seed)) for seed, names in enumerate(lists)
+    )
+    for name, each in (("few.json", few), ("many.json", many)):
+        (tmp_path / name).write_text(each.to_json())
+    for command in ("compare", "scaling"):
+        finished = mpiring(0, command, "few.json", "many.json", cwd=tmp_path)
+        assert "ranks_of: ['a0', 'a1'" in finished.stdout
+        assert max(map(len, finished.stdout.splitlines())) < 200
+    sampled = replace(few, config={**few.config, "options": lists[0]})
+    with pytest.raises(UsageError, match=r"its options is .*'a0'.*, that of this run") as raised:
+        replace(few, config={**few.config, "options": lists[1]}).resume(sampled, "f", [8], ["ring"])
+    assert len(str(raised.value)) < 200
+
+
 @pytest.fixture(name="files")
 def fixture_files(tmp_path):
     names = {"old": one(1, 1), "same": one(1, 3), "slow": one(1.3, 2, mpi_library="Open MPI 5")}

@@ -195,10 +195,12 @@ def test_what_slurm_refuses_is_said_and_what_is_measured_stays(said, answers, tm
     assert sizes(path) == ("interrupted", [])
 
 
-def test_it_is_said_where_no_end_is_known(said, answers, tmp_path):
-    finished = mpiring(2, *RUN, "--requeue", tmp_path / "r.json", **JOB)
+@pytest.mark.parametrize("options", [["--requeue"], ["-o"], ["--time-budget", "1h", "-o"]], ids=str)
+def test_it_is_said_where_no_end_is_known(said, answers, tmp_path, options):
+    finished = mpiring(2, *RUN, *options, tmp_path / "r.json", **JOB)
     assert finished.status == 0, finished.stderr
-    assert finished.stderr.count("Slurm does not tell when this job ends") == 1
+    planned = "--time-budget" in options
+    assert finished.stderr.count("Slurm does not tell when this job ends") == (not planned)
     assert said.read_text().count("squeue") == 1  # by one rank
 
 

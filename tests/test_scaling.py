@@ -196,6 +196,17 @@ def test_what_is_wrong_is_named_and_fails(files):
     assert finished.status == 0
 
 
+def test_what_was_asked_for_and_no_file_has_is_named(files):
+    asked = ["-a", "ring,tree", "-s", "1MiB,16"]
+    finished = mpiring(0, "scaling", "2.json", "4.json", *asked, cwd=files)
+    assert finished.status == 0
+    lacking = [line for line in finished.stdout.splitlines() if line.startswith("no file")]
+    assert lacking == [
+        "no file has a time of tree at these sizes",
+        "no file has a time of these algorithms at 16 B",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -176,6 +176,13 @@ def test_what_is_wrong_is_said_with_file_and_key(text, message):
         parse(text)
 
 
+def test_one_rank_is_no_plural():
+    with pytest.raises(UsageError, match=r"rank 0 is in no group, the job has 1 rank$"):
+        Topology(1, (Level("node", ()),))
+    with pytest.raises(UsageError, match=r"names rank 1, the job has 1 rank$"):
+        Topology(1, (Level("node", ((0, 1),)),))
+
+
 def test_a_file_for_fewer_ranks():
     with pytest.raises(UsageError, match="rank 4 is in no group, the job has 5 ranks"):
         parse(TWO, "aabbb")

@@ -41,6 +41,20 @@ def test_known_numbers():
     assert len(known) == 1 + len(SCHEDULED)
 
 
+def test_what_has_no_rounds_has_a_row_where_it_is_asked_for():
+    asked = ["-n", 4, "-a", "auto,ring,native"]
+    known = counts(*asked)
+    assert list(known) == ["ring", "auto", "native", ""]
+    assert known["native"]["rounds"] is None
+    assert known["native"]["note"] == "no rounds to count: they are the library's"
+    said = mpiring(0, "traffic", *asked).stdout.splitlines()
+    assert [line.split() for line in said if line.startswith(("auto ", "native "))] == [
+        ["auto", "n/a"],
+        ["native", "n/a"],
+    ]
+    assert said[-1] == "native: no rounds to count: they are the library's"
+
+
 def test_levels_count_what_crosses_them_outermost_first(tmp_path):
     file = tmp_path / "t.toml"
     file.write_text(

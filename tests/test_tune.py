@@ -87,6 +87,22 @@ def test_other_situations_stay_and_the_same_one_is_measured_anew(tuned, tmp_path
     ]
 
 
+def test_what_another_run_wrote_meanwhile_stays(tuned, tmp_path):
+    path = tmp_path / "d.toml"
+    program = (
+        "import shutil, sys; from mpiring.tune import Tuning; run = Tuning.run\n"
+        "def run_beside_another(self, sizes):\n"
+        "    shutil.copy(sys.argv.pop(1), sys.argv[-1])\n"
+        "    return run(self, sizes)\n"
+        "Tuning.run = run_beside_another\n"
+        "from mpiring.cli import main; main(sys.argv[2:])\n"
+    )
+    finished = run([MPIRING[0], "-c", program, tuned[0], *QUICK, "-s", "8", "-o", path])
+    assert finished.status == 0, finished.stderr
+    rows = read(path.read_text(), "d.toml").rows
+    assert [row.situation.ranks_per_node for row in rows] == [1, 2]
+
+
 def bench(ranks, *arguments, **options):
     fast = ("--repetitions", "6", "--warmup", "1", "-q")
     return mpiring(ranks, "bench", "-a", "auto", *fast, *arguments, **options)
@@ -204,6 +220,10 @@ def test_a_file_that_auto_cannot_go_by_is_refused(tmp_path, content, said, varia
     [
         (["tune"], "tune needs either -o FILE.toml, or --show FILE.toml"),
         (["tune", "-o", "x.toml", "--show", "x.toml"], "tune needs either -o"),
+        (["tune", "--show", "built-in", "-s", "8"], "--sizes changes nothing: --show measures"),
+        (["tune", "--show", "built-in", "-q"], "--quiet changes nothing: --show measures"),
+        (["tune", "-o", "x.toml", "-v", "-q"], "-v and -q exclude each other"),
+        (["topology", "measure", "-v", "-q"], "-v and -q exclude each other"),
         (["tune", "-o", ""], "the name of the file is empty"),
         (["tune", "-o", "/no/such/d.toml"], "/no/such/d.toml: cannot be written: No such file"),
         (["tune", "-o", "/tmp"], "/tmp: is a directory"),

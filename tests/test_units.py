@@ -5,6 +5,7 @@ from mpiring.units import (
     algbw,
     busbw,
     counted,
+    differing,
     format_amount,
     format_size,
     parse_duration,
@@ -150,6 +151,17 @@ def test_amounts_are_rounded():
 def test_bandwidths(size, bus):
     assert algbw(10**9, 1.0) == 1
     assert busbw(10**9, 1.0, size) == bus
+
+
+def test_two_long_values_are_shown_where_they_differ():
+    assert differing(4, "ring", 9) == ("4", "ring")
+    hosts = [f"node{number:04}" for number in range(8192)]
+    for index in (0, 17, 8191):
+        others = [*hosts[:index], "elsewhere", *hosts[index + 1 :]]
+        one, other = differing(hosts, others, 60)
+        assert hosts[index] in one
+        assert "elsewhere" in other
+        assert max(len(one), len(other)) <= 60
 
 
 def test_one_thing_is_no_plural():

@@ -23,6 +23,7 @@ from mpiring.cli.explain import explain
 from mpiring.cli.hostfile import hostfile
 from mpiring.cli.plot import plot
 from mpiring.cli.scaling import scaling
+from mpiring.cli.streams import discard, full
 from mpiring.cli.timeline import timeline
 from mpiring.cli.topology import topology
 from mpiring.cli.traffic import traffic
@@ -79,6 +80,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except MpiringError as error:
         _refuse(error)
         status = 2
+    except OSError as error:
+        if not (said := full(error)):
+            raise
+        discard()
+        click.echo(f"mpiring: error: {said}", err=True)
+        status = 1
     except click.Abort:
         status = 130
     sys.exit(status)

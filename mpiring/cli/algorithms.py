@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiring.cli.streams import Command
-
 if TYPE_CHECKING:
     from mpiring.algorithms import Algorithm
 
 
-@click.command(cls=Command)
+@click.command()
 @click.argument("name", metavar="[NAME]", required=False)
 def algorithms(name: str | None) -> None:
     """List the algorithms: rounds, and bytes that the busiest rank sends. Or tell all about one.

@@ -11,15 +11,17 @@ import click
 from click.core import ParameterSource
 
 from mpiring.cli.choices import (
+    FILE,
+    MOST,
     SCHEDULING,
     algorithm_options,
     algorithms_option,
     check_heeded,
     chosen_of,
     parsed,
+    verbosity_options,
 )
 from mpiring.cli.finite import Finite
-from mpiring.cli.streams import Command
 from mpiring.decision import AUTO, BUFFERS, ORDINARY, THREAD_LEVELS, VARIABLE
 from mpiring.errors import TimeIsUp, UsageError
 from mpiring.options import Options
@@ -28,6 +30,7 @@ from mpiring.units import parse_duration, parse_sizes
 
 if TYPE_CHECKING:
     from mpiring.bench import Config
+    from mpiring.report.progress import Verbosity
     from mpiring.slurm import Job
 
 NOT_ALL = 4
@@ -35,24 +38,19 @@ NOT_ALL = 4
 DEFAULT_ALGORITHMS = "naive,reduce_scatter,tree,ring"
 
 
-def read_path(text: str) -> str:
-    """Read the name of a file."""
-    if not text:  # as from a variable that is not set: silence would lose the results
-        raise UsageError("the name of the file is empty")
-    return text
-
-
 def _read_repetitions(text: str) -> tuple[int, int]:
     bounds = text.split(":")
     if not 1 <= len(bounds) <= 2 or not all(b.isdecimal() and int(b) > 0 for b in bounds):
         raise UsageError(f"{text!r} is neither a number such as 50 nor a range such as 6:1000")
     fewest, most = int(bounds[0]), int(bounds[-1])
+    if most > MOST:
+        raise UsageError(f"{text!r}: more than {MOST} repetitions")
     if fewest > most:
         raise UsageError(f"{text!r}: the first number is larger than the last")
     return fewest, most
 
 
-@click.command(cls=Command)
+@click.command()
 @algorithms_option(
     "Names from `mpiring algorithms`, with commas, or all; native is always measured.",
     default=DEFAULT_ALGORITHMS,
@@ -88,16 +86,14 @@ def _read_repetitions(text: str) -> tuple[int, int]:
 @click.option(
     "--topology",
     "topology_file",
-    metavar="FILE",
-    callback=parsed(read_path),
+    type=FILE,
     help="TOML file of levels, or Slurm's topology.conf or topology.yaml.  [default: MPI's nodes,"
     " and what SLURM_TOPOLOGY_ADDR says of switches]",
 )
 @algorithm_options("segment", *SCHEDULING, "rendezvous")
 @click.option(
     "--decision",
-    metavar="FILE",
-    callback=parsed(read_path),
+    type=FILE,
     envvar=VARIABLE,
     show_envvar=True,
     help="What auto picks, as mpiring tune writes it.  [default: the built-in table]",
@@ -112,7 +108,7 @@ def _read_repetitions(text: str) -> tuple[int, int]:
 )
 @click.option(
     "--time-limit",
-    type=Finite(min=0, min_open=True),
+    type=Finite(min=1e-9, max=1e9),
     metavar="SECONDS",
     default=0.3,
     show_default=True,
@@ -127,7 +123,7 @@ def _read_repetitions(text: str) -> tuple[int, int]:
 )
 @click.option(
     "--warmup",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, MOST),
     help="Runs before timing.  [default: 10 or 10 %, within a fifth of the time limit]",
 )
 @click.option(
@@ -139,7 +135,7 @@ def _read_repetitions(text: str) -> tuple[int, int]:
 )
 @click.option(
     "--batch",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
     help="Calls in a row that one sample is the mean of.  [default: as many as the clock needs]",
 )
 @click.option("--cold", is_flag=True, help="Empty the caches before each sample.")
@@ -157,27 +153,24 @@ def _read_repetitions(text: str) -> tuple[int, int]:
 @click.option(
     "-o",
     "--output",
-    metavar="FILE",
-    callback=parsed(read_path),
+    type=FILE,
     help="Write results as they come, to .json or .csv.",
 )
 @click.option(
     "--resume",
-    metavar="FILE",
-    callback=parsed(read_path),
+    type=FILE,
     help="Measure what the run of this result file had not finished, as it had been asked for; -s"
     " and -a can add to that. Written there, or to -o.",
 )
 @click.option(
     "--requeue",
-    metavar="FILE",
-    callback=parsed(read_path),
+    type=FILE,
     help="Of a Slurm job: begin FILE, or go on with it; if the job's time is up before the end,"
     " queue it again.",
 )
 @click.option(
     "--trace",
-    metavar="FILE",
+    type=FILE,
     help="Record when each rank did what in one more run, for mpiring timeline and Perfetto.",
 )
 @click.option(
@@ -189,10 +182,13 @@ def _read_repetitions(text: str) -> tuple[int, int]:
     help="What standard output gets; osu and nccl are the columns of those benchmarks.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For data and order."
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    help="For data and order.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is done.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
+@verbosity_options
 @click.pass_context
 def bench(
     ctx: click.Context,
@@ -204,8 +200,7 @@ def bench(
     time_budget: float | None,
     trace: str | None,
     form: str,
-    verbose: bool,
-    quiet: bool,
+    verbosity: "Verbosity",
     **_: Any,
 ) -> None:
     """Measure allreduce algorithms beside MPI_Allreduce, in one run.
@@ -221,8 +216,6 @@ def bench(
     is 4, and --resume goes on. --requeue does so in a job that is queued again: up to ten times,
     as long as each part measures something, and not after SIGTERM or SIGINT.
     """
-    if verbose and quiet:
-        raise click.UsageError("-v and -q exclude each other.", ctx)
     if requeue and (output or resume):
         raise click.UsageError("--requeue names the file: -o and --resume exclude it.", ctx)
     from mpiring.cli.job import job
@@ -234,14 +227,15 @@ def bench(
         from mpiring.agreement import on_rank_zero
         from mpiring.cli.resume import take_up
         from mpiring.cli.sweep import Sweep, Wishes
-        from mpiring.report.files import check_writable
+        from mpiring.report.files import RESULT, check_writable
         from mpiring.stop import Stop
 
         around = on_rank_zero(comm, slurm.Job.around)
         if requeue:
             if around is None:
                 raise UsageError("--requeue is for Slurm jobs, and this is none: SLURM_JOB_ID")
-            on_rank_zero(comm, lambda: check_writable(requeue, ("json",)))  # which can be resumed
+            resumable = RESULT._replace(endings=("json",))
+            on_rank_zero(comm, lambda: check_writable(requeue, resumable))
             resume = requeue if on_rank_zero(comm, lambda: _has_begun(requeue)) else None
         earlier = take_up(comm, ctx, resume) if resume else None
         config, topology_file = _config(ctx.params), ctx.params["topology_file"]
@@ -252,9 +246,9 @@ def bench(
         # By the clock of one host: all stop as soon as one does.
         left_s, whose = on_rank_zero(comm, lambda: _time_left(time_budget, around))
         stop = Stop(comm, hearing, left_s, whose)
-        wishes = Wishes(requeue or output or resume, trace, form, verbose, quiet)
+        wishes = Wishes(requeue or output or resume, trace, form, verbosity)
         sweep = Sweep(comm, stop, config, topology_file, wishes, earlier)
-        if requeue and around and around.ends is None:
+        if around and around.ends is None and time_budget is None:
             sweep.screen.say("Slurm does not tell when this job ends: no end is planned for")
         sweep.run()
         result = sweep.result

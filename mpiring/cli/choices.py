@@ -16,6 +16,28 @@ from mpiring.units import parse_size
 Command = Callable[..., Any]
 
 
+MOST = 10**9
+"""A bound for numbers of things: what nobody wants, and a result could not be read with."""
+
+
+class FileName(click.types.StringParamType):
+    """The name of a file, which is not empty, as from a variable that is not set: silence would
+    lose the results.
+    """
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, or fail as any other value that cannot be used."""
+        path: str = super().convert(value, param, ctx)
+        if not path:
+            self.fail("the name of the file is empty", param, ctx)
+        return path
+
+
+FILE = FileName()
+
+
 def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """Let a parser's UsageError be that of the option it reads; an option not given stays None."""
 
@@ -47,6 +69,21 @@ def algorithms_option(help: str, default: str | None = "all") -> Callable[[Comma
     )
 
 
+def verbosity_options(command: Command) -> Command:
+    """Give a command -v and -q; it gets what they ask of its progress, as `verbosity`."""
+
+    @click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is done.")
+    @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
+    @wraps(command)
+    def with_verbosity(*arguments: Any, verbose: bool, quiet: bool, **others: Any) -> Any:
+        if verbose and quiet:
+            raise click.UsageError("-v and -q exclude each other.")
+        verbosity = "verbose" if verbose else "quiet" if quiet else "usual"
+        return command(*arguments, verbosity=verbosity, **others)
+
+    return with_verbosity
+
+
 def _read_torus(text: str) -> tuple[int, int]:
     sides = text.lower().split("x")
     if len(sides) != 2 or not all(side.strip().isdecimal() for side in sides):
@@ -71,7 +108,7 @@ _OPTIONS = {
     ),
     "radix": click.option(
         "--radix",
-        type=int,
+        type=click.IntRange(max=MOST),
         default=DEFAULTS.radix,
         show_default=True,
         help="Groups that meet in a round of recursive_multiplying.",
@@ -84,14 +121,14 @@ _OPTIONS = {
     ),
     "root": click.option(
         "--root",
-        type=int,
+        type=click.IntRange(max=MOST),
         default=DEFAULTS.root,
         show_default=True,
         help="The rank that is parameter_server.",
     ),
     "leaders": click.option(
         "--leaders",
-        type=int,
+        type=click.IntRange(max=MOST),
         help="Ranks of a node, at most, that talk to other nodes.  [default: all in tree, 2 in"
         " multi_leader]",
     ),
@@ -169,7 +206,7 @@ def ranks_options(command: Command) -> Command:
     @click.option(
         "--topology",
         "topology_file",
-        metavar="FILE",
+        type=FILE,
         help="TOML file of levels, instead of --nodes.",
     )
     @wraps(command)

@@ -2,13 +2,13 @@
 
 import click
 
+from mpiring.cli.choices import FILE
 from mpiring.cli.finite import Finite
-from mpiring.cli.streams import Command
 
 
-@click.command(cls=Command)
-@click.argument("old", metavar="OLD.json")
-@click.argument("new", metavar="NEW.json")
+@click.command()
+@click.argument("old", type=FILE, metavar="OLD.json")
+@click.argument("new", type=FILE, metavar="NEW.json")
 @click.option(
     "--band",
     type=Finite(min=0, max=1),
@@ -42,12 +42,13 @@ def compare(
     from mpiring import compare as comparing
     from mpiring.report.files import read
     from mpiring.report.table import compared_table, missing_lines, render, unclear
-    from mpiring.units import counted
+    from mpiring.results import DIFFERENCE
+    from mpiring.units import counted, differing
 
     before, after = read(old), read(new)
     comparison = comparing.compare(before, after, band, force)
     for name, was, is_now in comparing.differences(before, after):
-        click.echo(f"{name}: {was} -> {is_now}")
+        click.echo(f"{name}: {' -> '.join(differing(was, is_now, DIFFERENCE))}")
     if comparison.points:
         click.echo(render(compared_table(comparison.points)))
     for line in unclear(comparison.points):

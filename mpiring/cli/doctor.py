@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiring.cli.streams import Command
+from mpiring.cli.choices import FILE
 from mpiring.errors import NoLibrary, UsageError
 
 if TYPE_CHECKING:
     from mpiring.checkup import Finding, Slots
 
 
-@click.command(cls=Command)
-@click.option("--hostfile", metavar="FILE", help="The hosts and slots that the launcher was given.")
+@click.command()
+@click.option("--hostfile", type=FILE, help="The hosts and slots that the launcher was given.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as JSON, for a support ticket.")
 @click.pass_context
 def doctor(ctx: click.Context, hostfile: str | None, as_json: bool) -> None:

@@ -4,17 +4,17 @@ import click
 
 from mpiring.algorithms import find
 from mpiring.algorithms.algorithm import in_pairs
-from mpiring.cli.choices import SCHEDULING, algorithm_options, check_heeded, ranks_options
-from mpiring.cli.streams import Command
+from mpiring.cli.choices import FILE, SCHEDULING, algorithm_options, check_heeded, ranks_options
 from mpiring.errors import UsageError
 from mpiring.options import Options
 from mpiring.topology import Topology
+from mpiring.units import counted
 
 MOST_CELLS = 1 << 20
 """Chunks of all ranks in all rounds: more than anybody would look at."""
 
 
-@click.command(cls=Command)
+@click.command()
 @click.argument("name", metavar="ALGORITHM")
 @ranks_options
 @algorithm_options(*SCHEDULING)
@@ -26,8 +26,8 @@ MOST_CELLS = 1 << 20
     help="Send each chunk in so many segments.",
 )
 @click.option("--round", "number", metavar="K", type=click.IntRange(min=1), help="This round only.")
-@click.option("--svg", metavar="FILE", help="Draw it: ranks are lanes, time runs to the right.")
-@click.option("--html", metavar="FILE", help="A page that steps forward and back.")
+@click.option("--svg", type=FILE, help="Draw it: ranks are lanes, time runs to the right.")
+@click.option("--html", type=FILE, help="A page that steps forward and back.")
 def explain(
     name: str,
     topology: Topology,
@@ -71,8 +71,8 @@ def explain(
     moments = list(frames(schedule))
     if number and number >= len(moments):
         raise UsageError(f"there is no round {number}: {name} has {len(moments) - 1}")
-    nodes = f" in {len(topology.nodes)} nodes" if len(topology.nodes) > 1 else ""
-    title = f"{name} on {topology.size} rank{'s' * (topology.size > 1)}{nodes}"
+    nodes = f" in {counted(len(topology.nodes), 'node')}" if len(topology.nodes) > 1 else ""
+    title = f"{name} on {counted(topology.size, 'rank')}{nodes}"
     shown = moments[number - 1 : number + 1] if number else moments
     if svg:
         save(svg, picture(shown, title, first=number - 1 if number else 0))

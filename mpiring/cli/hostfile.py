@@ -2,10 +2,12 @@
 
 import click
 
+from mpiring.cli.choices import FILE
 from mpiring.errors import UsageError
 from mpiring.hostfile import DIALECTS, Host, check_ranks, guess, in_blocks, nodes, parse, slots_of
 from mpiring.hostfile import convert as converted
 from mpiring.launcher import speaks
+from mpiring.units import counted
 
 DIALECT = click.Choice(tuple(DIALECTS))
 
@@ -16,7 +18,7 @@ def hostfile() -> None:
 
 
 @hostfile.command()
-@click.argument("file")
+@click.argument("file", type=FILE)
 @click.option(
     "--for",
     "launcher",
@@ -71,10 +73,10 @@ def check(
         columns["by slot"] = in_blocks(hosts, ranks)
     if by != "slot":
         columns["by node"] = chosen.in_turn(hosts, ranks) or []
-    lost = f"{file}: {chosen.name} finds no place for {ranks} ranks by node"
+    lost = f"{file}: {chosen.name} finds no place for {counted(ranks, 'rank')} by node"
     if not any(columns.values()):
         raise UsageError(lost)
-    what = f"{_number(slots, 'slot')} on {_number(len(hosts), 'host')}"
+    what = f"{counted(slots, 'slot')} on {counted(len(hosts), 'host')}"
     click.echo(f"{file} by {chosen.name}'s rules ({why}): {what}")
     click.echo(_table({title: placed for title, placed in columns.items() if placed}))
     reasons = [] if all(columns.values()) else [lost]
@@ -85,7 +87,7 @@ def check(
 
 
 @hostfile.command()
-@click.argument("file")
+@click.argument("file", type=FILE)
 @click.option("--to", "target", type=DIALECT, required=True, help="The launcher to write for.")
 @click.option(
     "--from",
@@ -93,7 +95,9 @@ def check(
     type=DIALECT,
     help="The launcher that FILE was written for.  [default: guessed from the file]",
 )
-@click.option("-o", "--output", metavar="OUT", help="A file to write, instead of standard output.")
+@click.option(
+    "-o", "--output", type=FILE, metavar="OUT", help="A file to write, instead of standard output."
+)
 def convert(file: str, target: str, source: str | None, output: str | None) -> None:
     """Write a hostfile that makes another launcher do the same.
 
@@ -133,7 +137,3 @@ def _table(columns: dict[str, list[Host]]) -> str:
         "  ".join((f"{rank:>{max(4, len(ranks[-1]))}}", *map(str.ljust, names, widths))).rstrip()
         for rank, *names in zip(ranks, *cells, strict=True)
     )
-
-
-def _number(number: int, name: str) -> str:
-    return f"{number} {name}{'s' * (number > 1)}"

@@ -2,14 +2,12 @@
 
 import click
 
-from mpiring.cli.streams import Command
+from mpiring.cli.choices import FILE
 
 
-@click.command(cls=Command)
-@click.argument("files", metavar="RESULT.json...", nargs=-1, required=True)
-@click.option(
-    "-o", "--output", metavar="FILE", required=True, help="The picture: .png, .svg or .pdf."
-)
+@click.command()
+@click.argument("files", type=FILE, metavar="RESULT.json...", nargs=-1, required=True)
+@click.option("-o", "--output", type=FILE, required=True, help="The picture: .png, .svg or .pdf.")
 def plot(files: tuple[str, ...], output: str) -> None:
     """Draw time and bus bandwidth over size, from result files of mpiring bench.
 

@@ -77,7 +77,8 @@ def asked(earlier: "Result") -> dict[str, Any]:
     """Return what the earlier run asked for, by the names of the options."""
     inner = [MAPPING.read(earlier.config, name) for name in ("options", "sampling")]
     config = {**earlier.config, **inner[0], **inner[1]}
-    torus, tree = SEQUENCE.or_none().read(config, "torus"), SEQUENCE.read(config, "tree")
+    torus = SEQUENCE.or_none().read(config, "torus")
+    tree = [SEQUENCE.check(pair, "a level of tree") for pair in SEQUENCE.read(config, "tree")]
     fewest, most = POSITIVE.read(config, "fewest"), POSITIVE.read(config, "most")
     source = TEXT.read(MAPPING.read(earlier.environment, "topology"), "source")
     return {

@@ -4,19 +4,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiring.cli.choices import algorithms_option, parsed
+from mpiring.cli.choices import FILE, algorithms_option, parsed
 from mpiring.cli.finite import Finite
-from mpiring.cli.streams import Command
 from mpiring.errors import UsageError
-from mpiring.units import format_size, parse_sizes
+from mpiring.units import differing, format_size, parse_sizes
 
 if TYPE_CHECKING:
     from mpiring.results import Point
     from mpiring.scaling import Curve
 
 
-@click.command(cls=Command)
-@click.argument("files", metavar="RESULT.json...", nargs=-1, required=True)
+@click.command()
+@click.argument("files", type=FILE, metavar="RESULT.json...", nargs=-1, required=True)
 @algorithms_option("Only these, with commas.  [default: all that were measured]", default=None)
 @click.option(
     "-s",
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="What surely lies below this does not scale.",
 )
-@click.option("-o", "--output", metavar="FILE", help="A picture as well: .png, .svg or .pdf.")
+@click.option("-o", "--output", type=FILE, help="A picture as well: .png, .svg or .pdf.")
 @click.pass_context
 def scaling(
     ctx: click.Context,
@@ -55,6 +54,7 @@ def scaling(
     from mpiring.report.curves import plot
     from mpiring.report.files import read
     from mpiring.report.table import render, scaling_lines, scaling_table
+    from mpiring.results import DIFFERENCE
     from mpiring.scaling import EXPECTED, curves, lacking, smallest
 
     def asked(one: "Curve | Point") -> bool:
@@ -71,12 +71,18 @@ def scaling(
     for file, result in results:
         for name, was, is_now in differences(first, result):
             if name not in EXPECTED:
-                click.echo(f"{file}: {name}: {was} -> {is_now}")
+                click.echo(f"{file}: {name}: {' -> '.join(differing(was, is_now, DIFFERENCE))}")
         if not result.is_complete:
             click.echo(f"{file}: interrupted, so it lacks points")
     for file, point in wrong:
         said = point.note or "wrong data"
         click.echo(f"{file}: {point.algorithm} at {format_size(point.nbytes)}: {said}")
+    told: list[Curve | Point] = [*found, *(point for _, point in wrong)]
+    for name in sorted({*(algorithms or ())} - {one.algorithm for one in told}):
+        click.echo(f"no file has a time of {name}{' at these sizes' if sizes else ''}")
+    for nbytes in sorted({*(sizes or ())} - {one.nbytes for one in told}):
+        of = " of these algorithms" if algorithms else ""
+        click.echo(f"no file has a time{of} at {format_size(nbytes)}")
     if found:
         click.echo(render(scaling_table(found)))
         for line in scaling_lines(found, efficiency):

@@ -3,34 +3,8 @@
 import errno
 import os
 import sys
-from typing import Any
-
-import click
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-
-
-class OutputError(click.ClickException):
-    """Standard output took no more; the exit status is 1."""
-
-    def show(self, file: Any = None) -> None:
-        """Say it as all other errors of ours."""
-        click.echo(f"mpiring: error: {self.message}", err=True)
-
-
-class Command(click.Command):
-    """A command that says in one line where its output could not be written."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
-        try:
-            return super().invoke(ctx)
-        except OSError as error:
-            if not (said := full(error)):
-                raise
-            # What is still in the buffer would fail once more as this process ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            raise OutputError(said) from None
 
 
 def full(error: BaseException) -> str:
@@ -41,6 +15,11 @@ def full(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
         return f"standard output: {error.strerror}"
     return ""
+
+
+def discard() -> None:
+    """Let standard output lead nowhere: what is in its buffer would fail again as this ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def open_closed() -> None:

@@ -18,8 +18,8 @@ from mpiring.decision_file import digest
 from mpiring.errors import Stopped
 from mpiring.machine import environment
 from mpiring.noise import measure_noise
-from mpiring.report.files import ResultFile, check_apart, save
-from mpiring.report.progress import progress
+from mpiring.report.files import TRACE, ResultFile, check_apart, check_writable, save
+from mpiring.report.progress import Verbosity, progress
 from mpiring.results import Point, Result
 from mpiring.stop import Stop
 from mpiring.timeline import Run, to_trace
@@ -33,8 +33,7 @@ class Wishes:
     output: str | None
     trace: str | None
     form: str
-    verbose: bool
-    quiet: bool
+    verbosity: Verbosity
 
 
 class Sweep:
@@ -66,7 +65,7 @@ class Sweep:
         self.result = on_rank_zero(comm, self._begun)
         output = wishes.output
         self.file = on_rank_zero(comm, lambda: ResultFile(output) if output else None)
-        check_apart(wishes.trace, wishes.output)
+        on_rank_zero(comm, self._check_trace)
         self._save_trace([])
         self.screen = Screen(comm.rank == 0, wishes.form, list(self.rounded), config.names)
         self.measured: list[Point] = []
@@ -81,8 +80,8 @@ class Sweep:
         screen.begin(self.result)
         if screen.speaks:
             warn(self.machine, self.rounded)
-        quiet = wishes.quiet or not screen.speaks
-        with progress(len(sizes), quiet, wishes.verbose) as reporter:
+        verbosity = wishes.verbosity if screen.speaks else "quiet"
+        with progress(len(sizes), verbosity) as reporter:
             bench = Bench(
                 self.comm,
                 config,
@@ -149,6 +148,12 @@ class Sweep:
         kept = self.result.with_rest_of(self.earlier.result) if self.earlier else self.result
         if file := self.file:
             on_rank_zero(self.comm, lambda: file.write(kept))
+
+    def _check_trace(self) -> None:
+        """On rank 0 alone: links lead elsewhere on another host."""
+        if path := self.wishes.trace:
+            check_apart(path, self.wishes.output)
+            check_writable(path, TRACE)
 
     def _save_trace(self, runs: Sequence[Run]) -> None:
         if path := self.wishes.trace:

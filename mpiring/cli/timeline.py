@@ -2,11 +2,11 @@
 
 import click
 
-from mpiring.cli.streams import Command
+from mpiring.cli.choices import FILE
 
 
-@click.command(cls=Command)
-@click.argument("file", metavar="TRACE.json")
+@click.command()
+@click.argument("file", type=FILE, metavar="TRACE.json")
 def timeline(file: str) -> None:
     """Say where the time went, from a trace of mpiring bench --trace.
 

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiring.cli.choices import parsed
+from mpiring.cli.choices import FILE, parsed, verbosity_options
 from mpiring.cli.finite import Finite
-from mpiring.cli.streams import Command
 from mpiring.units import parse_size
 
 if TYPE_CHECKING:
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from mpiring.links import Links
     from mpiring.machine import Machine
     from mpiring.pingpong import Probing
+    from mpiring.report.progress import Verbosity
     from mpiring.topology import Topology
 
 
@@ -40,8 +40,8 @@ def _known(comm: "MPI.Intracomm", path: str | None) -> "tuple[Topology, Machine]
     return known if path else detect_inside(comm, known), machine
 
 
-@topology.command(cls=Command)
-@click.option("--topology", "path", metavar="FILE", help="A file, instead of what is detected.")
+@topology.command()
+@click.option("--topology", "path", type=FILE, help="A file, instead of what is detected.")
 def show(path: str | None) -> None:
     """Show the levels as a tree: groups, hosts, cores and ranks."""
     from mpiring.cli.job import job
@@ -56,30 +56,37 @@ def show(path: str | None) -> None:
                 click.echo("Algorithms heed what is inside the nodes if a --topology file has it.")
 
 
-@topology.command(cls=Command)
-@click.argument("output", metavar="FILE.toml")
-@click.option("--topology", "path", metavar="FILE", help="A file, instead of what is detected.")
+@topology.command()
+@click.argument("output", type=FILE, metavar="FILE.toml")
+@click.option("--topology", "path", type=FILE, help="A file, instead of what is detected.")
 def write(output: str, path: str | None) -> None:
     """Write a file that `--topology` reads back as it is, to keep or to edit."""
     from mpiring.agreement import on_rank_zero
     from mpiring.cli.job import job
-    from mpiring.report.files import check_writable, save
+    from mpiring.report.files import LEVELS, check_writable, save
     from mpiring.topology_file import to_toml
 
     with job() as comm:
-        on_rank_zero(comm, lambda: check_writable(output, ["toml"]))
+        on_rank_zero(comm, lambda: check_writable(output, LEVELS))
         known, _ = _known(comm, path)
         on_rank_zero(comm, lambda: save(output, to_toml(known)))
         if comm.rank == 0:
             click.echo(f"{output} is written")
 
 
-@topology.command(cls=Command)
+@topology.command()
 @click.option(
-    "-o", "--output", metavar="FILE.toml", help="Write the levels and the tour, for --topology."
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="FILE.toml",
+    help="Write the levels and the tour, for --topology.",
 )
 @click.option(
-    "--matrix", metavar="FILE.json", help="Write what each pair gave, for mpiring topology plot."
+    "--matrix",
+    type=FILE,
+    metavar="FILE.json",
+    help="Write what each pair gave, for mpiring topology plot.",
 )
 @click.option(
     "-s",
@@ -119,12 +126,8 @@ def write(output: str, path: str | None) -> None:
     show_default=True,
     help="What standard output gets.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is done.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
-@click.pass_context
+@verbosity_options
 def measure(
-    ctx: click.Context,
-    /,
     output: str | None,
     matrix: str | None,
     nbytes: int,
@@ -132,8 +135,7 @@ def measure(
     time_limit: float,
     one_by_one: bool,
     form: str,
-    verbose: bool,
-    quiet: bool,
+    verbosity: "Verbosity",
 ) -> None:
     """Measure the links between ranks, and find the levels of the machine in that.
 
@@ -142,14 +144,12 @@ def measure(
     are found: links of the next level are at least 1.5 times as bad. Below the table stands what is
     more than 20 % worse than its level: a rank, if all of its links are, or else a pair.
     """
-    if verbose and quiet:
-        raise click.UsageError("-v and -q exclude each other.", ctx)
     from mpiring.cli.job import job
     from mpiring.pingpong import Probing
 
     with job() as comm:
         probing = Probing(nbytes, time_limit, max_pairs, one_by_one)
-        _measure(comm, probing, output, matrix, form, verbose, quiet)
+        _measure(comm, probing, output, matrix, form, verbosity)
 
 
 def _measure(
@@ -158,29 +158,30 @@ def _measure(
     output: str | None,
     matrix: str | None,
     form: str,
-    verbose: bool,
-    quiet: bool,
+    verbosity: "Verbosity",
 ) -> None:
     """Check everything that can be checked beforehand, then measure, and say what was found."""
     from mpiring.agreement import on_rank_zero
     from mpiring.communicator import private
     from mpiring.links import Links
     from mpiring.pingpong import measure, plan
-    from mpiring.report.files import check_writable
+    from mpiring.report.files import LEVELS, LINKS, check_writable
     from mpiring.report.progress import progress
 
     known, machine = _known(comm, None)
     rounds = plan(machine, probing)
     machine.check_memory(probing.nbytes, probing.nbytes)
-    for path, ending in ((output, "toml"), (matrix, "json")):
+    for path, kind in ((output, LEVELS), (matrix, LINKS)):
         if path:
-            on_rank_zero(comm, partial(check_writable, path, [ending]))
+            on_rank_zero(comm, partial(check_writable, path, kind))
     speaks = comm.rank == 0
     steps = len(rounds.latency) + len(rounds.rate)
-    with progress(steps, quiet or not speaks, verbose, "rounds") as reporter:
+    with progress(steps, verbosity if speaks else "quiet", "rounds") as reporter:
         links = measure(private(comm).comm, rounds, probing, reporter.doing, reporter.done)
     found = Links(machine.hosts, machine.nodes, probing.nbytes, links, _environment())
-    on_rank_zero(comm, lambda: _report(found, known, output, matrix, form))
+    said = on_rank_zero(comm, lambda: _report(found, known, output, matrix, form))
+    if speaks:
+        click.echo(said)
 
 
 def _environment() -> dict[str, str]:
@@ -196,8 +197,8 @@ def _environment() -> dict[str, str]:
 
 def _report(
     links: "Links", known: "Topology", output: str | None, matrix: str | None, form: str
-) -> None:
-    """Find the levels, write the files, and print."""
+) -> str:
+    """Find the levels, write the files, and return what there is to say."""
     import json
 
     from mpiring.clusters import find_levels, to_topology
@@ -210,25 +211,20 @@ def _report(
     topology = to_topology(links, levels, known)
     names, outliers = link_names(levels, topology), find_outliers(levels)
     document = links.document() | analysis(levels, names, outliers)
-    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    text = json.dumps(document, indent=1, allow_nan=False)
     if output:
         save(output, to_toml(topology))
     if matrix:
-        save(matrix, text)
+        save(matrix, text + "\n")
     if form == "json":
-        click.echo(text, nl=False)
-        return
-    click.echo(header(links))
-    click.echo(level_table(levels, names) if levels else "1 rank: there is no link to measure")
-    for line in outlier_lines(outliers, links.hosts):
-        click.echo(line)
+        return text
+    table = level_table(levels, names) if levels else "1 rank: there is no link to measure"
+    return "\n".join((header(links), table, *outlier_lines(outliers, links.hosts)))
 
 
-@topology.command(cls=Command)
-@click.argument("file", metavar="LINKS.json")
-@click.option(
-    "-o", "--output", metavar="FILE", required=True, help="The picture: .png, .svg or .pdf."
-)
+@topology.command()
+@click.argument("file", type=FILE, metavar="LINKS.json")
+@click.option("-o", "--output", type=FILE, required=True, help="The picture: .png, .svg or .pdf.")
 def plot(file: str, output: str) -> None:
     """Draw latency and rate of each pair of ranks, from a file of mpiring topology measure.
 

@@ -13,7 +13,6 @@ from mpiring.cli.choices import (
     parsed,
     ranks_options,
 )
-from mpiring.cli.streams import Command
 from mpiring.errors import UsageError
 from mpiring.options import Options
 from mpiring.topology import Topology
@@ -23,9 +22,9 @@ WALKED = 1024
 """Ranks up to which every round of every rank is looked at; it takes seconds for an algorithm."""
 
 
-@click.command(cls=Command)
+@click.command()
 @ranks_options
-@algorithms_option("Names from `mpiring algorithms`, with commas, or all.")
+@algorithms_option("Names from `mpiring algorithms`, with commas, or all that have rounds.")
 @click.option(
     "-s",
     "--size",
@@ -76,12 +75,15 @@ def traffic(
     itemsize = dtype_named(dtype).itemsize
     count = -(-size // itemsize)
     count_one = counted if topology.size <= WALKED else from_forms
-    rows: list[Counts] = []
+    rows: dict[str, Counts] = {}
     quiet = not sys.stderr.isatty()
     with click.progressbar(scheduled, file=sys.stderr, item_show_func=str, hidden=quiet) as bar:
         for name in bar:
             heeded = options.only(ALGORITHMS[name].heeded)
-            rows.append(count_one(ALGORITHMS[name], topology, heeded, count, itemsize))
-    if all(row.rounds is None for row in rows):
-        raise UsageError(f"{rows[0].algorithm}: {rows[0].note}")
-    click.echo(FORMATS[form](rows, topology, count * itemsize))
+            rows[name] = count_one(ALGORITHMS[name], topology, heeded, count, itemsize)
+    if all(row.rounds is None for row in rows.values()):
+        raise UsageError(f"{scheduled[0]}: {rows[scheduled[0]].note}")
+    for name in algorithms if set(algorithms) < set(ALGORITHMS) else ():
+        uncounted = f"no rounds to count: they are {ALGORITHMS[name].rounds}"
+        rows.setdefault(name, Counts(name, note=uncounted))
+    click.echo(FORMATS[form](list(rows.values()), topology, count * itemsize))

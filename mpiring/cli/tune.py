@@ -4,22 +4,20 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
-from mpiring.cli.bench import bench, read_path
-from mpiring.cli.choices import algorithms_option, parsed
-from mpiring.cli.streams import Command
+from mpiring.cli.bench import bench
+from mpiring.cli.choices import FILE, algorithms_option, verbosity_options
 from mpiring.errors import UsageError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
     from mpiring.decision import Table
+    from mpiring.report.progress import Verbosity
     from mpiring.tune import Contest
 
-SHARED = (
-    *("sizes", "dtype", "op", "buffers", "topology_file", "sync", "thread_level", "seed"),
-    "verbose",
-)
+SHARED = ("sizes", "dtype", "op", "buffers", "topology_file", "sync", "thread_level", "seed")
 TIME_LIMIT_S = 2.0
 BUILT_IN = "built-in"
 
@@ -30,26 +28,27 @@ def _shared() -> list[click.Parameter]:
     limit = options["time_limit"]
     limit.default = TIME_LIMIT_S
     limit.help = "Sample for so long at each size, a third of it to choose who is in the final."
-    return [options[name] for name in (*SHARED, "quiet", "time_limit")]
+    return [options[name] for name in (*SHARED, "time_limit")]
 
 
-@click.command(cls=Command, params=_shared())
+@click.command(params=_shared())
 @algorithms_option(
     "What to choose from, by names from `mpiring algorithms`; native is always tried."
 )
 @click.option(
     "-o",
     "--output",
+    type=FILE,
     metavar="FILE.toml",
-    callback=parsed(read_path),
     help="The decision file. What it says of other situations stays in it.",
 )
 @click.option(
     "--show",
+    type=FILE,
     metavar="FILE.toml",
-    callback=parsed(read_path),
     help=f"Say what a decision file picks, or the table that is {BUILT_IN}, and measure nothing.",
 )
+@verbosity_options
 @click.pass_context
 def tune(
     ctx: click.Context,
@@ -66,8 +65,7 @@ def tune(
     thread_level: str | None,
     seed: int,
     time_limit: float,
-    verbose: bool,
-    quiet: bool,
+    verbosity: "Verbosity",
 ) -> None:
     """Measure which algorithm is the fastest at which size, and write it for `auto` to pick.
 
@@ -86,9 +84,12 @@ def tune(
     """
     if bool(output) == bool(show):
         raise UsageError("tune needs either -o FILE.toml, or --show FILE.toml")
-    if verbose and quiet:
-        raise click.UsageError("-v and -q exclude each other.")
     if show:
+        for option in ctx.command.params:
+            name = option.name or ""
+            given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+            if given and name != "show":
+                raise UsageError(f"{option.opts[-1]} changes nothing: --show measures nothing")
         _show(show)
         return
     assert output
@@ -103,7 +104,7 @@ def tune(
         sampling = Sampling(time_limit_s=time_limit, sync=sync)
         config = Config(algorithms, sizes, dtype, op, buffers=buffers, seed=seed, sampling=sampling)
         contest = Contest.of_all(config)
-        right = _measure(comm, contest, topology_file, output, verbose, quiet)
+        right = _measure(comm, contest, topology_file, output, verbosity)
     ctx.exit(0 if right else 1)
 
 
@@ -124,8 +125,7 @@ def _measure(
     contest: "Contest",
     topology_file: str | None,
     output: str,
-    verbose: bool,
-    quiet: bool,
+    verbosity: "Verbosity",
 ) -> bool:
     """Check everything that can be checked beforehand, then run, and report as it goes.
 
@@ -147,7 +147,7 @@ def _measure(
     machine, topology = survey_job(comm, topology_file)
     sizes = sorted(together(comm, lambda: whole_elements(contest)))
     check_memory(contest, machine)
-    known = on_rank_zero(comm, lambda: _known(output))
+    on_rank_zero(comm, lambda: _known(output))
     noise = measure_noise(comm)
     at = environment(machine, topology, noise, noise.floor_s(contest.sampling.sync))
 
@@ -156,7 +156,7 @@ def _measure(
         click.echo(header(Result(at, contest.document())))
         click.echo(tuned_header())
         warn(machine, whole_elements(contest))
-    with progress(len(sizes), quiet or not speaks, verbose) as reporter:
+    with progress(len(sizes), verbosity if speaks else "quiet") as reporter:
         tuning = Tuning(comm, contest, topology, noise, reporter.doing)
         try:
             for name, finals in tuning.run(sizes):
@@ -173,9 +173,12 @@ def _measure(
         *("cpu_model", "cores_per_node"),
     )
     row = tuning.row(**{name: at[name] for name in about}, dtype=contest.dtype, op=contest.op)
-    on_rank_zero(comm, lambda: save(output, to_toml(known.with_row(row))))
     if speaks:
-        click.echo(f"\n{row.sentence()}\n{output} is written")
+        click.echo(f"\n{row.sentence()}")
+    # The file is read once more: another run may have written to it meanwhile.
+    on_rank_zero(comm, lambda: save(output, to_toml(_known(output).with_row(row))))
+    if speaks:
+        click.echo(f"{output} is written")
     return not tuning.wrong
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from mpiring.errors import UsageError
 from mpiring.report.formats import FORMATS
@@ -12,26 +13,51 @@ from mpiring.results import Result, parse
 from mpiring.texts import read_text
 
 
-def check_writable(path: str, endings: Sequence[str] = ("json", "csv")) -> None:
+class Kind(NamedTuple):
+    """A kind of file, of which a new one may take the place of an old one."""
+
+    called: str
+    mark: bytes
+    """A pattern for what each has in it."""
+    endings: Sequence[str] = ()
+    """What its name has to end in; anything where there is none."""
+
+
+RESULT = Kind(
+    "result of mpiring",
+    rb'"schema":\s*"mpiring\.results/|\Aalgorithm,ran,nbytes,',
+    ("json", "csv"),
+)
+LEVELS = Kind("topology", rb"^\[\[level\]\]", ("toml",))
+LINKS = Kind("matrix of mpiring", rb'"schema":\s*"mpiring\.links/', ("json",))
+TRACE = Kind("trace of mpiring", rb'"format":\s*"mpiring\.trace/')
+
+
+def check_writable(path: str, kind: Kind) -> None:
     """Raise UsageError for an ending that names no format, and where no file can be written.
 
-    Also where another program's file is, which nobody can have wanted to lose.
+    Also where a file of another kind is, which nobody can have wanted to lose.
     """
-    if _format(path) not in endings:
-        wanted = " or ".join(f".{ending}" for ending in endings)
+    if kind.endings and _format(path) not in kind.endings:
+        wanted = " or ".join(f".{ending}" for ending in kind.endings)
         raise UsageError(f"{path}: the ending has to be {wanted}")
     try:
-        foreign = check_place(path) and not _is_ours(Path(path).read_bytes())
+        content = Path(path).read_bytes() if check_place(path) else b""
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-    if foreign:
-        raise UsageError(f"{path}: is there already, and no result of mpiring: not overwritten")
+    if content and not re.search(kind.mark, content, re.MULTILINE):
+        raise UsageError(f"{path}: is there already, and no {kind.called}: not overwritten")
 
 
 def check_place(path: str) -> bool:
-    """Return whether a file is there. Raises UsageError where none can be written."""
+    """Return whether a file is there. Raises UsageError where none can be written.
+
+    What is neither file nor directory, as a device or a pipe, holds nothing that could be lost.
+    """
     if os.path.isdir(path):
         raise UsageError(f"{path}: is a directory")
+    if os.path.exists(path) and not os.path.isfile(path):
+        return False
     try:
         partial = _partial(path)
         partial.touch()
@@ -39,16 +65,6 @@ def check_place(path: str) -> bool:
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
     return os.path.exists(path)
-
-
-def _is_ours(content: bytes) -> bool:
-    """Whether a file that exists may be replaced: it is empty, a topology, or of a run."""
-    return bool(
-        not content
-        or re.search(rb'"schema":\s*"mpiring\.', content)
-        or re.search(rb"^\[\[level\]\]", content, re.MULTILINE)
-        or content.startswith(b"algorithm,ran,nbytes,")
-    )
 
 
 def check_apart(path: str | None, other: str | None) -> None:
@@ -67,7 +83,7 @@ class ResultFile:
 
     def __init__(self, path: str) -> None:
         """Raises UsageError where it cannot be written."""
-        check_writable(path)
+        check_writable(path, RESULT)
         self.path = path
         self._as_left = _version(path)
 

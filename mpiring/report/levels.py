@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from mpiring.topology import Level, Topology
-from mpiring.units import counted, ranges
+from mpiring.units import counted, plural, ranges
 
 
 def lines(
@@ -41,7 +41,7 @@ def _groups(
             on = names[0] if len(names) == 1 else counted(len(names), "host")
             cores = len(frozenset().union(*(affinity[rank] for rank in group)))
             shown = f", {counted(cores, 'core')}" if len(names) == 1 else ""
-            ranks = f"rank{'s' * (len(group) > 1)} {ranges(group)}"
+            ranks = f"{plural(len(group), 'rank')} {ranges(group)}"
             yield f"{indent}{level.name} {index}: {ranks} on {on}{shown}{_links(level)}"
             yield from _groups(inner, group, indent + "  ", hosts, affinity)
 

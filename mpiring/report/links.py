@@ -11,7 +11,7 @@ from mpiring.links import Figure, Links
 from mpiring.outliers import Outlier
 from mpiring.report.table import render
 from mpiring.topology import Topology
-from mpiring.units import counted, format_size
+from mpiring.units import counted, format_size, plural
 
 MOST_LINES = 20
 """Of outliers, the worst of which come first."""
@@ -113,7 +113,7 @@ def _groups(level: LinkLevel) -> str:
     """Write the groups by their sizes: `4 x 8 ranks`."""
     sizes = sorted({len(group) for group in level.groups})
     of = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-    return f"{len(level.groups)} x {of} rank{'s'[: sizes[-1] > 1]}"
+    return f"{len(level.groups)} x {of} {plural(sizes[-1], 'rank')}"
 
 
 def _short(number: float) -> str:

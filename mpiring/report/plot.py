@@ -9,7 +9,7 @@ from mpiring.algorithms.algorithm import NATIVE
 from mpiring.errors import UsageError
 from mpiring.results import Point, Result
 from mpiring.stats import Interval
-from mpiring.units import busbw, format_size
+from mpiring.units import busbw, counted, format_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -225,6 +225,7 @@ def _label_sizes(axes: "Axes", lines: Sequence[Line]) -> None:
 
 def _title(results: Sequence[tuple[str, Result]]) -> str:
     at, config = results[0][1].environment, results[0][1].config
-    title = f"allreduce, {at.get('mpi_library')}, {at.get('ranks')} ranks, "
+    ranks = f"{counted(at['ranks'], 'rank')}, " if "ranks" in at else ""
+    title = f"allreduce, {at.get('mpi_library')}, {ranks}"
     title += f"{config.get('dtype')} {config.get('op')}"
     return title if len(results) == 1 else f"{title} (first file)"

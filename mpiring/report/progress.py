@@ -4,12 +4,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import monotonic
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 LINE_EVERY_S = 5.0
+Verbosity: TypeAlias = Literal["quiet", "usual", "verbose"]
 
 
 class Reporter(Protocol):
@@ -26,14 +27,16 @@ class Reporter(Protocol):
 
 
 def progress(
-    steps: int, quiet: bool, verbose: bool, called: str = "sizes"
+    steps: int, verbosity: Verbosity, called: str = "sizes"
 ) -> AbstractContextManager[Reporter]:
     """Return what shows the progress of `steps` steps, for the length of a `with` block."""
-    if quiet:
+    if verbosity == "quiet":
         return nullcontext(_Silent())
-    if sys.stderr.isatty() and not verbose:
+    if verbosity == "verbose":
+        return nullcontext(_Lines(steps, called, every_s=0))
+    if sys.stderr.isatty():
         return _Bar(steps, called)
-    return nullcontext(_Lines(steps, called, every_s=0 if verbose else LINE_EVERY_S))
+    return nullcontext(_Lines(steps, called, every_s=LINE_EVERY_S))
 
 
 class _Silent:

@@ -13,7 +13,7 @@ from mpiring.cost import lower_bound, traffic
 from mpiring.explain import Frame, Held, Message
 from mpiring.report.table import WIDTH, render
 from mpiring.schedule import Schedule
-from mpiring.units import rows_of
+from mpiring.units import counted, rows_of
 
 TOGETHER = "\u00a0"
 """A space at which no line is broken."""
@@ -82,8 +82,8 @@ def closing(schedule: Schedule, steps: int) -> str:
     least = "" if min(sent) == max(sent) else f"{_times_n(min(sent))} to "
     fewest = "" if min(messages) == max(messages) else f"{min(messages)} to "
     return (
-        f"{steps} round{'s' * (steps != 1)}. Each rank sends {fewest}{max(messages)}"
-        f" message{'s' * (max(messages) != 1)}, {least}{_times_n(max(sent))} in all;"
+        f"{counted(steps, 'round')}. Each rank sends {fewest}{counted(max(messages), 'message')},"
+        f" {least}{_times_n(max(sent))} in all;"
         f" the bound, 2(N-1)/N n, is {_times_n(bound)}."
     )
 

@@ -161,7 +161,7 @@ _TUNED = "{:>9}  {:36} {:>9} {:>11}  {}"
 def tuned_header() -> str:
     """Return the lines above those of `tuned_row`."""
     columns = _TUNED.format("size", "picked", "time (us)", "native (us)", "vs native")
-    return f"{columns}\n{'─' * WIDTH}"
+    return f"{columns}\n{'-' * WIDTH}"
 
 
 def tuned_row(picked: Point) -> str:

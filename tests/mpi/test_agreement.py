@@ -1,5 +1,6 @@
 """Ranks that ask for different things get an error, all of them, and can go on."""
 
+import errno
 from dataclasses import replace
 
 import numpy as np
@@ -134,5 +135,11 @@ def test_what_rank_zero_finds_holds_for_all(comm):
 
     with pytest.raises(UsageError, match="/there/is/no/such/file: No such file"):
         on_rank_zero(comm, missing)
+
+    def full():  # a stream, which has no name
+        raise OSError(errno.ENOSPC, "full")
+
+    with pytest.raises(OSError if comm.rank == 0 else mpiring.MpiringError, match="full"):
+        on_rank_zero(comm, full)
     with pytest.raises(ZeroDivisionError if comm.rank == 0 else mpiring.MpiringError):
         on_rank_zero(comm, lambda: 1 / 0)
