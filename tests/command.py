@@ -23,7 +23,7 @@ def clean_environment(**changes):
     return kept | changes
 
 
-def run(command, timeout=60, **changes):
+def run(command, timeout=120, **changes):
     """Run to the end; a command that hangs is killed with all it started, and fails the test."""
     with start(command, **changes) as process:
         try:

@@ -16,6 +16,8 @@ from mpiring.report.plot import crossovers, draw, limit_lines, measured_lines, p
 from mpiring.report.table import PointsTable, compared_table, missing_lines, notes, render
 from mpiring.results import Result, parse, with_native
 
+pytestmark = pytest.mark.pure
+
 
 def one(factor, seed, **changes):
     return result(point(samples=samples(1e-5 * factor, seed)), **changes)
@@ -401,7 +403,6 @@ def show(comparison):
     list(missing_lines(comparison))
 
 
-@pytest.mark.pure
 def test_a_damaged_file_is_refused_or_does_no_harm(tmp_path):
     points = point(samples=[2e-6] * 7), point("native", samples=[3e-6] * 7)
     good = result(*with_native(points), variables={"UCX_TLS": "tcp"}, topology={"levels": []})
@@ -430,7 +431,6 @@ def test_a_damaged_file_is_refused_or_does_no_harm(tmp_path):
     assert harmless > 50
 
 
-@pytest.mark.pure
 def test_what_bench_writes_follows_the_published_schema(tmp_path):
     from pathlib import Path
 

@@ -15,6 +15,8 @@ from mpiring.report.heatmap import draw
 from mpiring.report.links import level_table, link_names
 from mpiring.topology import Level, Topology
 
+pytestmark = pytest.mark.pure
+
 NODES = blocks(4, 2)
 MEASURED = links(4, [NODES], [0.5, 30], [5, 0.117])
 

@@ -15,6 +15,8 @@ from mpiring.report.formats import to_csv
 from mpiring.report.table import PointsTable, notes
 from mpiring.results import PLAIN, parse, with_native
 
+pytestmark = pytest.mark.pure
+
 
 def test_what_is_written_is_read_again():
     written = result()

@@ -206,7 +206,7 @@ def test_a_cancelled_job_leaves_what_is_finished_and_completes_it_later(
 
 @with_slurm
 @pytest.mark.pure
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_job_whose_time_is_up_is_queued_again_until_its_result_is_complete(submit, end, tmp_path):
     """A minute, of which 45 s are for measuring; the signal comes after 20 s at the earliest."""
     options = [*TWO, "--time=1", "--signal=USR1@10"]
@@ -245,7 +245,6 @@ def test_a_cancelled_study_leaves_what_is_finished(submit, end, slurm, tmp_path)
 
 @with_slurm
 @pytest.mark.pure
-@pytest.mark.timeout(200)
 def test_each_task_of_a_job_array_is_queued_again_on_its_own(submit, end, tmp_path):
     """The last task has the number of the array, by which Slurm would take it for all tasks."""
 

@@ -11,6 +11,8 @@ from mpiring.errors import Unsupported
 from mpiring.reductions import UFUNC_NAMES
 from mpiring.verify import Case, Exactness, find_fault, poison
 
+pytestmark = pytest.mark.pure
+
 DTYPES = ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "g", "F", "D", bfloat16]
 
 
