@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         reduce_scatter,
         reduce_scatter_init,
     )
-    from mpiring.executor import Plan
+    from mpiring.plan import Plan
 
 __version__ = "0.1.0"
 __all__ = [

@@ -17,12 +17,12 @@ from mpiring.collective import allreduce_init, empty
 from mpiring.cost import crossings, traffic
 from mpiring.decision import NODE_SHARED, ORDINARY, Pick, Table
 from mpiring.errors import MpiringError, UsageError
-from mpiring.executor import Plan
 from mpiring.limits import limit_calls, limit_s
 from mpiring.machine import Machine
 from mpiring.noise import Noise
 from mpiring.operations import PREDEFINED
 from mpiring.options import DEFAULTS, Options
+from mpiring.plan import Plan
 from mpiring.results import Point, with_native
 from mpiring.sampling import Sampler, Samples, Sampling
 from mpiring.timeline import RankTrace, Run

@@ -27,10 +27,10 @@ from mpiring.decision import (
     choose,
 )
 from mpiring.errors import MpiringError, Unsupported, UsageError
-from mpiring.executor import Plan
 from mpiring.machine import library_name, thread_level
 from mpiring.node_memory import FOREIGN, place_of
 from mpiring.options import Options
+from mpiring.plan import Plan
 from mpiring.request import Prepared, Request, reduction, settled, terms
 from mpiring.schedule import Schedule
 from mpiring.topology import Topology

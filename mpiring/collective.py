@@ -16,8 +16,8 @@ from mpiring.algorithms.phases import ALLGATHERS, BCASTS, REDUCE_SCATTERS
 from mpiring.communicator import private
 from mpiring.decision import Table
 from mpiring.errors import Unsupported, UsageError
-from mpiring.executor import Plan
 from mpiring.options import DEFAULTS, Options, whole_number
+from mpiring.plan import Plan
 from mpiring.request import Request, reduction, settled, terms
 from mpiring.topology import Topology
 

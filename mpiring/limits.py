@@ -12,10 +12,11 @@ from mpi4py import MPI
 
 from mpiring.arrays import Array, copy, copying, raw
 from mpiring.chunks import Split
+from mpiring.sampling import Timed
 from mpiring.topology import Groups
 
 # The C library's copy and numpy's loop. The faster one is the limit.
-COPIES: Mapping[str, Callable[[Array, Array], Callable[[], object]]] = {
+COPIES: Mapping[str, Callable[[Array, Array], Timed]] = {
     "copy": partial(partial, copy),
     "vector copy": copying,
 }
@@ -24,9 +25,9 @@ LINK = "link"
 
 def limit_calls(
     comm: MPI.Intracomm, nodes: Groups, source: Array, target: Array
-) -> dict[str, Callable[[], object]]:
+) -> dict[str, Timed]:
     """Return what is timed to know the limit, on the buffers of a measurement."""
-    calls: dict[str, Callable[[], object]] = {
+    calls: dict[str, Timed] = {
         name: copying_by(target, source) for name, copying_by in COPIES.items()
     }
     if len(nodes) > 1:
@@ -41,9 +42,7 @@ def limit_s(medians_s: Mapping[str, float], nodes: Groups) -> float:
     return max(in_node, medians_s.get(LINK, 0.0) * 2 * (groups - 1) / groups)
 
 
-def _link_call(
-    comm: MPI.Intracomm, nodes: Groups, source: Array, target: Array
-) -> Callable[[], object]:
+def _link_call(comm: MPI.Intracomm, nodes: Groups, source: Array, target: Array) -> Timed:
     """Send the share of this rank to the next node, and take one from the node before."""
     shares = min(map(len, nodes))
     index = next(i for i, node in enumerate(nodes) if comm.rank in node)

@@ -9,8 +9,8 @@ from mpi4py import MPI
 from mpiring.algorithms.algorithm import NATIVE, NATIVE_PERSISTENT
 from mpiring.arrays import Buffers, copy, empty
 from mpiring.errors import Unsupported
-from mpiring.executor import Call, Plan, refuse
 from mpiring.operations import describe, mpi_datatype
+from mpiring.plan import Call, Plan, refuse
 
 
 class Prepared:

@@ -9,15 +9,14 @@ owners reduce one block, all ranks fill the next one, and take over what has bec
 before; then they meet.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from mpiring.arrays import Array, Buffers, Combine, copying, empty, overlap
 from mpiring.node_memory import NodeBarrier
 from mpiring.node_tasks import Task
-
-Call: TypeAlias = Callable[[], Any]
+from mpiring.plan import Call
 
 TILE = 256 << 10
 """Bytes that are reduced and handed out at a time: few enough to stay in an L2 cache, and many

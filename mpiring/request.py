@@ -11,9 +11,9 @@ from mpiring.agreement import agree, together
 from mpiring.arrays import Buffers, Combine, DType
 from mpiring.communicator import Private
 from mpiring.errors import Unsupported
-from mpiring.executor import Plan
 from mpiring.node_rounds import Direct, NodeRounds, Staged
 from mpiring.options import DEFAULTS, Options
+from mpiring.plan import Plan
 
 Prepared: TypeAlias = executor.Prepared | native.Prepared
 

@@ -25,7 +25,7 @@ from mpiring.starts import STARTS
 from mpiring.stats import summarise
 from mpiring.units import counted
 
-Call: TypeAlias = Callable[[], object]
+Timed: TypeAlias = Callable[[], object]
 
 PRECISION = 0.03
 """The interval of a median may be this much to either side."""
@@ -38,7 +38,7 @@ WARM_AT_ONCE = 1000
 """Of a long warm-up only so many times are kept."""
 LONGEST_BLOCK_S = 1.0
 """Repetitions between two occasions to look at the clocks take about so long at most."""
-NOTHING: Mapping[str, Call] = {}
+NOTHING: Mapping[str, Timed] = {}
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,10 @@ class Samples:
 class _Turn(NamedTuple):
     """What a repetition is made of: each call once, or so many times in a row."""
 
-    calls: Mapping[str, Call]
+    calls: Mapping[str, Timed]
     batches: Mapping[str, int]
-    reset: Call | None
-    stop: Call | None = None
+    reset: Timed | None
+    stop: Timed | None = None
     """Where samples are slow, what may end the run before each."""
 
 
@@ -110,7 +110,7 @@ class Sampler:
         sampling: Sampling,
         seed: int,
         tick_s: float,
-        stop: Call = lambda: None,
+        stop: Timed = lambda: None,
     ) -> None:
         """`tick_s` is the same on all ranks. `stop` may raise, on all ranks together."""
         self.comm = comm
@@ -123,9 +123,9 @@ class Sampler:
 
     def sample(
         self,
-        calls: Mapping[str, Call],
-        beside: Mapping[str, Call] = NOTHING,
-        reset: Call | None = None,
+        calls: Mapping[str, Timed],
+        beside: Mapping[str, Timed] = NOTHING,
+        reset: Timed | None = None,
         report: Callable[[str], None] = lambda text: None,
     ) -> dict[str, Samples]:
         """Return the samples of each call, and of each that runs `beside` them.

@@ -5,9 +5,9 @@ from mpi4py import MPI
 from mpiring.arrays import copy, vector_loop
 from mpiring.chunks import Split
 from mpiring.clock import GlobalClock
-from mpiring.executor import Call, Plan
 from mpiring.node_memory import NodeBarrier
 from mpiring.node_rounds import Relay
+from mpiring.plan import Call, Plan
 from mpiring.schedule import Step, messages
 from mpiring.timeline import RankTrace, Span
 

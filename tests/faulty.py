@@ -175,7 +175,7 @@ def be_late_on_rank_1():
     """Before its first round, in each traced run."""
     from mpi4py import MPI
 
-    from mpiring.executor import Plan
+    from mpiring.plan import Plan
 
     traced = Plan.traced
 

@@ -12,8 +12,8 @@ from mpi4py import MPI
 import mpiring
 from mpiring.chunks import Split
 from mpiring.cost import PAGE, total, traffic
-from mpiring.executor import _ABANDONED
 from mpiring.options import DEFAULTS
+from mpiring.plan import _ABANDONED
 
 pytestmark = pytest.mark.mpi
 
