@@ -12,10 +12,10 @@ from typing import Any, cast
 
 from mpi4py import MPI
 
-from mpiring import machine
 from mpiring.agreement import on_rank_zero
 from mpiring.decision import VARIABLE, Table
 from mpiring.decision_file import read
+from mpiring.detection import detect_topology
 from mpiring.errors import MpiringError, Unsupported, UsageError
 from mpiring.node_memory import NodeBarrier, Windows
 from mpiring.schedule import MOST_MESSAGES
@@ -92,7 +92,7 @@ def private(comm: Any) -> Private:
     if isinstance(kept, Private):
         return kept
     duplicate = comm.Dup()
-    made = Private(duplicate, machine.detect_topology(duplicate), _decision(duplicate))
+    made = Private(duplicate, detect_topology(duplicate), _decision(duplicate))
     comm.Set_attr(_keyval(), made)
     return made
 

@@ -32,7 +32,7 @@ from mpi4py import MPI
 from mpiring.agreement import agree
 from mpiring.arrays import Array, DType
 from mpiring.errors import UsageError
-from mpiring.machine import SHM, free_shared_memory
+from mpiring.memory import SHM, free_shared_memory
 from mpiring.units import format_amount
 
 LINE = 64

@@ -14,7 +14,8 @@ from mpi4py import MPI
 
 import mpiring
 from mpiring.checkup import TOLD, Seen
-from mpiring.machine import free_shared_memory, mpi_library, thread_level
+from mpiring.library import mpi_library, thread_level
+from mpiring.memory import free_shared_memory
 from mpiring.noise import tick
 
 

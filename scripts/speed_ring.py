@@ -11,7 +11,8 @@ from targets import Targets
 
 import mpiring
 from mpiring.communicator import private
-from mpiring.machine import mpi_library, survey
+from mpiring.library import mpi_library
+from mpiring.machine import survey
 from mpiring.noise import measure_noise
 from mpiring.sampling import Sampler, Sampling
 from mpiring.units import format_size

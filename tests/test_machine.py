@@ -7,15 +7,11 @@ from contextlib import nullcontext
 import pytest
 from mpi4py import MPI
 
+from mpiring.environment import cpu_model, tuning_variables
 from mpiring.errors import UsageError
-from mpiring.machine import (
-    Machine,
-    available_memory,
-    cpu_model,
-    free_shared_memory,
-    mpi_build,
-    tuning_variables,
-)
+from mpiring.library import mpi_build
+from mpiring.machine import Machine
+from mpiring.memory import available_memory, free_shared_memory
 
 GIB = 1 << 30
 

@@ -15,8 +15,8 @@ from mpiring.cli.resume import Earlier
 from mpiring.cli.screen import Screen, warn
 from mpiring.communicator import read_decision
 from mpiring.decision_file import digest
+from mpiring.environment import environment
 from mpiring.errors import Stopped
-from mpiring.machine import environment
 from mpiring.noise import measure_noise
 from mpiring.report.files import TRACE, ResultFile, check_apart, check_writable, save
 from mpiring.report.progress import Verbosity, progress

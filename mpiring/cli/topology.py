@@ -34,7 +34,7 @@ def topology() -> None:
 def _known(comm: "MPI.Intracomm", path: str | None) -> "tuple[Topology, Machine]":
     """Return what the file says, or else what is detected, and the machine. Collective."""
     from mpiring.cli.job import survey_job
-    from mpiring.machine import detect_inside
+    from mpiring.detection import detect_inside
 
     machine, known = survey_job(comm, path)
     return known if path else detect_inside(comm, known), machine
@@ -189,7 +189,7 @@ def _environment() -> dict[str, str]:
     from datetime import UTC, datetime
 
     from mpiring import __version__
-    from mpiring.machine import mpi_library
+    from mpiring.library import mpi_library
 
     started = datetime.now(UTC).isoformat(timespec="seconds")
     return {"mpiring": __version__, "mpi_library": mpi_library(), "started": started}

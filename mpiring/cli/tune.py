@@ -136,7 +136,7 @@ def _measure(
     from mpiring.cli.job import survey_job
     from mpiring.cli.screen import say, warn
     from mpiring.decision_file import to_toml
-    from mpiring.machine import environment
+    from mpiring.environment import environment
     from mpiring.noise import measure_noise
     from mpiring.report.files import save
     from mpiring.report.progress import progress
