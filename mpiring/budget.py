@@ -32,7 +32,7 @@ class Budget:
     fewest: int
     time_limit_s: float
 
-    def plan(self, sizes: Sequence[int], points: Sequence[Point], left_s: float) -> list[int]:
+    def order(self, sizes: Sequence[int], points: Sequence[Point], left_s: float) -> list[int]:
         """Return those of `sizes` that fit into `left_s` seconds, in the order to measure them.
 
         They stay in their order if all fit. Otherwise each is the one that lies furthest from those

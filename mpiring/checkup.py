@@ -21,7 +21,7 @@ CLOCKS_APART_S = 2.0
 COARSE_TICK_S = 1e-6
 AS_SLURM_SETS_THEM = "leave Slurm's variables as Slurm sets them"
 
-TOLD = (
+VARIABLES = (
     *("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "PMIX_RANK"),
     *("SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_JOB_NUM_NODES", "SLURM_JOB_CPUS_PER_NODE"),
     *("SLURM_NTASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"),
@@ -86,7 +86,7 @@ class Slots:
 
 
 @dataclass(frozen=True)
-class Job:
+class Launch:
     """All ranks' views, in the order of ranks, and the nodes: ranks that share memory."""
 
     seen: Sequence[Seen]
@@ -115,12 +115,12 @@ class Job:
         return len({core for rank in ranks for core in self.seen[rank].affinity})
 
 
-def examine(job: Job) -> list[Finding]:
+def examine(job: Launch) -> list[Finding]:
     """Return all findings, in the order in which they depend on each other."""
     return [finding for check in CHECKS for finding in check(job)]
 
 
-def document(findings: Sequence[Finding], job: Job | None) -> dict[str, Any]:
+def document(findings: Sequence[Finding], job: Launch | None) -> dict[str, Any]:
     """Return findings and what they were made from as they stand in a JSON file."""
     return {
         "schema": SCHEMA,
@@ -137,7 +137,7 @@ def no_library(reason: str) -> Finding:
     return Finding("MPI library", "error", reason, todo)
 
 
-def _library(job: Job) -> Iterator[Finding]:
+def _library(job: Launch) -> Iterator[Finding]:
     yield _same(
         "MPI library",
         [one.mpi_library for one in job.seen],
@@ -145,7 +145,7 @@ def _library(job: Job) -> Iterator[Finding]:
     )
 
 
-def _versions(job: Job) -> Iterator[Finding]:
+def _versions(job: Launch) -> Iterator[Finding]:
     texts = [", ".join(f"{n} {v}" for n, v in one.versions.items()) for one in job.seen]
     yield _same("versions", texts, "start the same environment on all hosts, by its full path")
 
@@ -160,7 +160,7 @@ def _same(check: str, texts: Sequence[str], todo: str) -> Finding:
     return Finding(check, "error", said, todo)
 
 
-def _launcher(job: Job) -> Iterator[Finding]:
+def _launcher(job: Launch) -> Iterator[Finding]:
     found = launcher.launched(job.environ, job.size)
     if found is None:
         said = "none: one rank on its own" if job.size == 1 else f"MPI sees {job.size} ranks"
@@ -183,7 +183,7 @@ def _launcher(job: Job) -> Iterator[Finding]:
         yield Finding("launcher", "ok", f"{name} started {started}, MPI sees {job.size}")
 
 
-def _allocation(job: Job) -> Iterator[Finding]:
+def _allocation(job: Launch) -> Iterator[Finding]:
     cpus = launcher.allocated_cpus(job.environ)
     if job.slots is not None:
         yield _in_hostfile(job, job.slots)
@@ -217,7 +217,7 @@ def _allocation(job: Job) -> Iterator[Finding]:
         yield Finding("allocation", "ok", said)
 
 
-def _in_hostfile(job: Job, told: Slots) -> Finding:
+def _in_hostfile(job: Launch, told: Slots) -> Finding:
     if told.refused:
         return Finding("hostfile", "error", told.refused, told.todo)
     slots = told.of_host
@@ -263,7 +263,7 @@ def _room(slots: Mapping[str, int]) -> str:
     return f"{said}, and one for each core of {by_core} of them" if by_core else said
 
 
-def _ranks(job: Job) -> Iterator[Finding]:
+def _ranks(job: Launch) -> Iterator[Finding]:
     numbers = sorted({len(ranks) for ranks in job.nodes})
     said = f"{counted(job.size, 'rank')} on {counted(len(job.nodes), 'node')}"
     if len(numbers) == 1:
@@ -277,7 +277,7 @@ def _ranks(job: Job) -> Iterator[Finding]:
         )
 
 
-def _cores(job: Job) -> Iterator[Finding]:
+def _cores(job: Launch) -> Iterator[Finding]:
     crowded, most = [], 0
     for host, ranks in job.hosts.items():
         cores = job.cores(ranks)
@@ -295,7 +295,7 @@ def _cores(job: Job) -> Iterator[Finding]:
         )
 
 
-def _binding(job: Job) -> Iterator[Finding]:
+def _binding(job: Launch) -> Iterator[Finding]:
     clashes = []
     for host, ranks in job.hosts.items():
         on_core: dict[int, list[int]] = {}
@@ -315,7 +315,7 @@ def _binding(job: Job) -> Iterator[Finding]:
     yield Finding("binding", "ok", f"each rank may use {ranges(widths)} cores of its host")
 
 
-def _shared_memory(job: Job) -> Iterator[Finding]:
+def _shared_memory(job: Launch) -> Iterator[Finding]:
     short, least = [], list[int]()
     for host, ranks in job.hosts.items():
         known = [n for rank in ranks if (n := job.seen[rank].shared_bytes) is not None]
@@ -334,7 +334,7 @@ def _shared_memory(job: Job) -> Iterator[Finding]:
         yield Finding("shared memory", "ok", f"{format_amount(min(least))} free in /dev/shm")
 
 
-def _thread_level(job: Job) -> Iterator[Finding]:
+def _thread_level(job: Launch) -> Iterator[Finding]:
     todo = "start one MPI library, with the same variables, on all ranks"
     found = _same("thread level", [one.thread_level for one in job.seen], todo)
     if found.status == "error":
@@ -346,7 +346,7 @@ def _thread_level(job: Job) -> Iterator[Finding]:
         yield Finding(found.check, "warning", f"{found.said}, though multiple was asked", todo)
 
 
-def _gpus(job: Job) -> Iterator[Finding]:
+def _gpus(job: Launch) -> Iterator[Finding]:
     most = max(one.gpus for one in job.seen)
     if not most:
         yield Finding("GPUs", "ok", "no NVIDIA GPU seen")
@@ -369,7 +369,7 @@ def _gpus(job: Job) -> Iterator[Finding]:
         yield Finding("GPUs", "warning", f"{said}; this MPI {known}", todo)
 
 
-def _given(job: Job, ranks: Iterable[int]) -> dict[tuple[tuple[int, ...], str], list[int]]:
+def _given(job: Launch, ranks: Iterable[int]) -> dict[tuple[tuple[int, ...], str], list[int]]:
     """Return the ranks of a host that were given one GPU, by it and those that it is counted among.
 
     Where the batch system lets a rank open its own alone, that is number 0 of each.
@@ -382,7 +382,7 @@ def _given(job: Job, ranks: Iterable[int]) -> dict[tuple[tuple[int, ...], str], 
     return given
 
 
-def _clock(job: Job) -> Iterator[Finding]:
+def _clock(job: Launch) -> Iterator[Finding]:
     apart = max(one.wall_s for one in job.seen) - min(one.wall_s for one in job.seen)
     tick = max(one.tick_s for one in job.seen)
     said = f"reads to {tick * 1e9:.0f} ns; hosts' times are within {max(apart, 1e-3):.3f} s"
@@ -397,7 +397,7 @@ def _clock(job: Job) -> Iterator[Finding]:
         yield Finding("clock", "ok", said)
 
 
-CHECKS: Sequence[Callable[[Job], Iterator[Finding]]] = (
+CHECKS: Sequence[Callable[[Launch], Iterator[Finding]]] = (
     *(_library, _launcher, _allocation, _ranks, _cores, _binding, _shared_memory),
     *(_thread_level, _gpus, _clock, _versions),
 )

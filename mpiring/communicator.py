@@ -17,7 +17,7 @@ from mpiring.decision import VARIABLE, Table
 from mpiring.decision_file import read
 from mpiring.detection import detect_topology
 from mpiring.errors import MpiringError, Unsupported, UsageError
-from mpiring.node_memory import NodeBarrier, Windows
+from mpiring.node_memory import NodeBarrier, SharedArrays
 from mpiring.schedule import MOST_MESSAGES
 from mpiring.texts import read_text
 from mpiring.topology import Groups, Topology
@@ -42,15 +42,15 @@ class Private:
     groups: dict[Groups, MPI.Intracomm] = field(default_factory=dict)
     """This rank's group, of groups whose ranks share memory."""
     barriers: dict[Groups, NodeBarrier] = field(default_factory=dict)
-    windows: Windows | None = None
+    windows: SharedArrays | None = None
     """The arrays that were made in shared memory, if any were."""
 
-    def make_windows(self) -> Windows:
+    def make_windows(self) -> SharedArrays:
         """Return where arrays are made in shared memory. Collective at its first use."""
         if self.windows is None:
             node = self.comm.Split_type(MPI.COMM_TYPE_SHARED, key=self.comm.rank)
             ranks = next(node for node in self.topology.nodes if self.comm.rank in node)
-            self.windows = Windows(cast(MPI.Intracomm, node), ranks)
+            self.windows = SharedArrays(cast(MPI.Intracomm, node), ranks)
         return self.windows
 
     def barrier(self, groups: Groups) -> NodeBarrier:

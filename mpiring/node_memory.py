@@ -1,6 +1,6 @@
 """Memory that the ranks of a node share: arrays in it, where ranks meet, a stage for other arrays.
 
-All of it lies in MPI-3 shared windows (MPI_Win_allocate_shared): a segment for each rank, written
+All of it lies in MPI-3 shared windows (MPI_Win_allocate_shared): a part for each rank, written
 first by its owner, so that its pages are near its core.
 
 **Order.** Ranks meet at flags: each counts how often it has come, and waits until the others have
@@ -50,8 +50,8 @@ ELSEWHERE, FOREIGN = -1, -2
 """Where arrays are that are in no shared window, and in one of another communicator."""
 
 
-class Segments:
-    """A shared window with a segment of memory for each rank of `comm`. Collective over it."""
+class NodeMemory:
+    """A shared window with a part for each rank of `comm`. Collective over it."""
 
     def __init__(self, comm: MPI.Intracomm, nbytes: int) -> None:
         """Allocate `nbytes` on this rank, all 0. Raises UsageError where that cannot be."""
@@ -63,7 +63,7 @@ class Segments:
                 f" {format_amount(free)}"
             )
         agree(comm, error)
-        # Else segments follow each other without a gap, and pages near one core are another's.
+        # Else parts follow each other without a gap, and pages near one core are another's.
         apart = MPI.Info.Create({"alloc_shared_noncontig": "true"})
         try:
             self.win = MPI.Win.Allocate_shared(nbytes, 1, info=apart, comm=comm)
@@ -92,30 +92,30 @@ class Segments:
 
 
 @dataclass
-class Window:
+class SharedArray:
     """A window, with an array of each rank of a node."""
 
-    segments: Segments
+    memory: NodeMemory
     number: int
     """Which one of its communicator it is, the same on all ranks."""
     dropped: bool = False
     """Whether this rank's array is gone."""
 
     def place(self, array: Array) -> int | None:
-        """Return at which byte of this rank's segment an array begins; None if it is elsewhere."""
-        begin = int(array.ctypes.data - self.segments.mine.ctypes.data)
-        inside = not self.dropped and 0 <= begin <= self.segments.mine.nbytes - array.nbytes
+        """Return at which byte of this rank's part an array begins; None if it is elsewhere."""
+        begin = int(array.ctypes.data - self.memory.mine.ctypes.data)
+        inside = not self.dropped and 0 <= begin <= self.memory.mine.nbytes - array.nbytes
         return begin if inside else None
 
 
-class Windows:
+class SharedArrays:
     """The arrays in shared memory that were made on one communicator."""
 
     def __init__(self, comm: MPI.Intracomm, ranks: Sequence[int]) -> None:
         """`comm` has the ranks of this node; `ranks` are those of the user's communicator."""
         self.comm = comm
         self.ranks = ranks
-        self.kept: list[Window] = []
+        self.kept: list[SharedArray] = []
         self.numbers = count()
         _EVERY.add(self)
 
@@ -123,9 +123,9 @@ class Windows:
         """Return an array of zeros in a new window. Collective over the node."""
         self._release()
         nbytes = prod(shape) * dtype.itemsize
-        segments = Segments(self.comm, -(-max(nbytes, 1) // LINE) * LINE)
-        window = Window(segments, next(self.numbers))
-        owner = _Owner(segments.mine[:nbytes])
+        memory = NodeMemory(self.comm, -(-max(nbytes, 1) // LINE) * LINE)
+        window = SharedArray(memory, next(self.numbers))
+        owner = _Owner(memory.mine[:nbytes])
         weakref.finalize(owner, setattr, window, "dropped", True).atexit = False
         self.kept.append(window)
         return np.asarray(owner).view(dtype).reshape(shape)
@@ -134,7 +134,7 @@ class Windows:
         """Return the array of a rank at what `place_of` returned there, as `like` one's own."""
         number, place = where
         (window,) = (window for window in self.kept if window.number == number)
-        part = window.segments.parts[self.ranks.index(rank)]
+        part = window.memory.parts[self.ranks.index(rank)]
         return part[place : place + like.nbytes].view(like.dtype)
 
     def free(self) -> None:
@@ -150,13 +150,13 @@ class Windows:
         for window, gone in zip(list(self.kept), dropped, strict=True):
             if gone:
                 self.kept.remove(window)
-                window.segments.free()
+                window.memory.free()
 
 
-_EVERY: weakref.WeakSet[Windows] = weakref.WeakSet()
+_EVERY: weakref.WeakSet[SharedArrays] = weakref.WeakSet()
 
 
-def place_of(array: Any, windows: Windows | None) -> tuple[int, int]:
+def place_of(array: Any, windows: SharedArrays | None) -> tuple[int, int]:
     """Return the number of an array's window, and its place there; else ELSEWHERE or FOREIGN twice.
 
     `windows` are those of the communicator in use, if it has any. What is not contiguous counts as
@@ -193,9 +193,9 @@ class NodeBarrier:
         """
         self.comm = comm
         self.block = max(BLOCK, LEAST_SHARE * comm.size)
-        self.segments = Segments(comm, LINE)
-        self.stage: Segments | None = None
-        flags = [part[:8].data.cast("q") for part in self.segments.parts]
+        self.memory = NodeMemory(comm, LINE)
+        self.stage: NodeMemory | None = None
+        flags = [part[:8].data.cast("q") for part in self.memory.parts]
         self.mine = flags[comm.rank]
         self.others = [flag for rank, flag in enumerate(flags) if rank != comm.rank]
         self.times = 0
@@ -209,7 +209,7 @@ class NodeBarrier:
         Raises UsageError where the node has too little shared memory.
         """
         if self.stage is None:
-            self.stage = Segments(self.comm, 4 * self.block)
+            self.stage = NodeMemory(self.comm, 4 * self.block)
 
     def given(self, rank: int, turn: int) -> Array:
         """Return what a rank of the group gives the others to reduce."""
@@ -231,7 +231,7 @@ class NodeBarrier:
     def __call__(self) -> None:
         """Return when all ranks have come as often as this one."""
         self.check()
-        sync = self.segments.win.Sync
+        sync = self.memory.win.Sync
         sync()
         self.times += 1
         self.mine[0] = times = self.times
@@ -263,6 +263,6 @@ class NodeBarrier:
         self.freed = True
         for flag in (self.mine, *self.others):
             flag.release()
-        self.segments.free()
+        self.memory.free()
         if self.stage:
             self.stage.free()

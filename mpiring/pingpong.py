@@ -61,7 +61,7 @@ class Rounds(NamedTuple):
     rate: list[list[Pair]]
 
 
-def plan(machine: Machine, probing: Probing) -> Rounds:
+def arrange(machine: Machine, probing: Probing) -> Rounds:
     """Return the rounds, the same on all ranks.
 
     Latencies are measured by as many pairs of a node at once as it has cores for, rates by one:

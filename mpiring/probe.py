@@ -13,7 +13,7 @@ from pathlib import Path
 from mpi4py import MPI
 
 import mpiring
-from mpiring.checkup import TOLD, Seen
+from mpiring.checkup import VARIABLES, Seen
 from mpiring.library import mpi_library, thread_level
 from mpiring.memory import free_shared_memory
 from mpiring.noise import tick
@@ -42,7 +42,7 @@ def _look(wall_s: float, tick_s: float) -> Seen:
         },
         wall_s=wall_s,
         tick_s=tick_s,
-        environ={name: os.environ[name] for name in TOLD if name in os.environ},
+        environ={name: os.environ[name] for name in VARIABLES if name in os.environ},
         gpus=len(gpus),
         usable_gpus=tuple(gpu for gpu, usable in gpus.items() if usable),
         visible=os.environ.get("CUDA_VISIBLE_DEVICES"),

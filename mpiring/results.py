@@ -18,7 +18,7 @@ DIFFERENCE = 60
 """Characters in which each of two values that differ is written; some are lists of all ranks."""
 INTERRUPTED, COMPLETE = "interrupted", "complete"
 
-PLAIN: Mapping[str, Field] = {
+POINT_FIELDS: Mapping[str, Field] = {
     "algorithm": TEXT,
     "ran": TEXT.or_none(),
     "nbytes": WHOLE,
@@ -171,7 +171,7 @@ class Point:
         summary, speedup = self.summary, self.speedup
         mean, fastest, slowest = self.rank_means_s or (None, None, None)
         return {
-            **{name: getattr(self, name) for name in PLAIN},
+            **{name: getattr(self, name) for name in POINT_FIELDS},
             "time_s": {
                 "median": summary and summary.median,
                 "interval95": summary and summary.interval and list(summary.interval),
@@ -213,7 +213,7 @@ class Point:
         )
         means = [SECONDS.or_none().read(by_rank, name) for name in ("mean", "fastest", "slowest")]
         return cls(
-            **{name: field.read(document, name) for name, field in PLAIN.items()},
+            **{name: field.read(document, name) for name, field in POINT_FIELDS.items()},
             samples_s=tuple(
                 SECONDS.check(sample, "a sample") for sample in SEQUENCE.read(document, "samples_s")
             ),

@@ -30,12 +30,12 @@ EXPECTED = (
 )
 """What differs between the results of a scaling study, and needs no word."""
 
-Place: TypeAlias = tuple[int, int]
+Extent: TypeAlias = tuple[int, int]
 """Ranks and nodes."""
 
 
 @dataclass(frozen=True)
-class Step:
+class Scaled:
     """One algorithm at one size, on some ranks and nodes."""
 
     point: Point
@@ -58,9 +58,9 @@ class Curve:
 
     algorithm: str
     nbytes: int
-    steps: tuple[Step, ...]
+    steps: tuple[Scaled, ...]
 
-    def stop(self, least: float) -> Step | None:
+    def stop(self, least: float) -> Scaled | None:
         """Return the step from which on efficiency is surely below `least`, or None.
 
         Surely: with its whole interval, at this step and at all after it.
@@ -73,7 +73,7 @@ class Curve:
         return stop
 
 
-def smallest(results: Sequence[tuple[str, Result]]) -> tuple[str, Place] | None:
+def smallest(results: Sequence[tuple[str, Result]]) -> tuple[str, Extent] | None:
     """Return the name and the place of the smallest result with several ranks, if there is one."""
     places = [
         ((point.ranks, _nodes(result)), name)
@@ -91,8 +91,8 @@ def curves(results: Sequence[tuple[str, Result]]) -> list[Curve]:
     A point that is wrong has none. Each result comes with its name, for errors: UsageError where
     two are of as many ranks on as many nodes, or where dtype, operation or place differ.
     """
-    taken: dict[Place, str] = {}
-    steps: dict[tuple[int, str], list[Step]] = {}
+    taken: dict[Extent, str] = {}
+    steps: dict[tuple[int, str], list[Scaled]] = {}
     first: Point | None = None
     for name, result in results:
         points = [
@@ -104,8 +104,8 @@ def curves(results: Sequence[tuple[str, Result]]) -> list[Curve]:
             _check_same(name, first, point)
             holder = taken.setdefault((point.ranks, nodes), name)
             if holder != name:
-                raise UsageError(f"{holder} and {name} are both of {Step(point, nodes).place}")
-            steps.setdefault((point.nbytes, point.algorithm), []).append(Step(point, nodes))
+                raise UsageError(f"{holder} and {name} are both of {Scaled(point, nodes).place}")
+            steps.setdefault((point.nbytes, point.algorithm), []).append(Scaled(point, nodes))
     _, base = smallest(results) or ("", None)
     return [
         Curve(name, nbytes, _with_efficiency(steps[nbytes, name], base))
@@ -113,7 +113,7 @@ def curves(results: Sequence[tuple[str, Result]]) -> list[Curve]:
     ]
 
 
-def lacking(curves: Sequence[Curve], base: Place) -> list[Curve]:
+def lacking(curves: Sequence[Curve], base: Extent) -> list[Curve]:
     """Return the curves without a step at `base`, the place of the smallest result."""
     return [
         curve
@@ -133,22 +133,22 @@ def _check_same(name: str, first: Point, point: Point) -> None:
             raise UsageError(f"{name}: its {what} is {is_now}, that of the others {was}")
 
 
-def _with_efficiency(steps: Sequence[Step], base: Place | None) -> tuple[Step, ...]:
+def _with_efficiency(steps: Sequence[Scaled], base: Extent | None) -> tuple[Scaled, ...]:
     by_place = {(step.point.ranks, step.nodes): step for step in steps}
     first = by_place.get(base) if base else None
     ordered = (by_place[place] for place in sorted(by_place))
     return tuple(_compared(step, first.point) if first else step for step in ordered)
 
 
-def _compared(step: Step, base: Point) -> Step:
+def _compared(step: Scaled, base: Point) -> Scaled:
     point = step.point
     if not point.busbw or not base.busbw or point.below_noise_floor or base.below_noise_floor:
         return step
     efficiency = point.busbw / base.busbw
     if point is base:
-        return Step(point, step.nodes, efficiency, None)
+        return Scaled(point, step.nodes, efficiency, None)
     speedup = bootstrap_speedup(base.samples_s, point.samples_s, NEUTRAL_BAND)
     carried = efficiency / speedup.ratio
     low, high = speedup.interval or (None, None)
     interval = None if low is None or high is None else (low * carried, high * carried)
-    return Step(point, step.nodes, efficiency, interval)
+    return Scaled(point, step.nodes, efficiency, interval)

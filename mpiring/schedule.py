@@ -131,7 +131,7 @@ def back(rounds: Rounds) -> Iterator[Round]:
         )
 
 
-def together(*parts: Rounds) -> Iterator[Round]:
+def side_by_side(*parts: Rounds) -> Iterator[Round]:
     """Run schedules of one rank side by side: the first rounds of all are one round, and so on."""
     for rounds in zip_longest(*parts, fillvalue=()):
         yield tuple(chain.from_iterable(rounds))

@@ -21,7 +21,7 @@ class Start(Protocol):
         """Adapt, now that a share of `missed` repetitions came too late somewhere. Collective."""
 
 
-class Barrier:
+class BarrierStart:
     """Begin when a barrier lets the ranks go, some sooner than others."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
@@ -36,7 +36,7 @@ class Barrier:
         """Nothing to adapt: no rank can come too late."""
 
 
-class Window:
+class WindowStart:
     """Begin at an instant that rank 0 names, on a clock that all ranks share."""
 
     FIRST_S, LONGEST_S = 50e-6, 0.5
@@ -93,4 +93,7 @@ def quiet_barrier(comm: MPI.Intracomm) -> None:
         sleep(min(MOST_SLEEP_S, max(LEAST_SLEEP_S, 0.1 * (perf_counter() - begin))))
 
 
-STARTS: Mapping[str, Callable[[MPI.Intracomm], Start]] = {"barrier": Barrier, "window": Window}
+STARTS: Mapping[str, Callable[[MPI.Intracomm], Start]] = {
+    "barrier": BarrierStart,
+    "window": WindowStart,
+}

@@ -19,11 +19,11 @@ from mpiring.topology import Level, Topology, grouped
 ADDRESS = "SLURM_TOPOLOGY_ADDR"
 """The variable that says which switches a task is below."""
 
-Place: TypeAlias = tuple[str, ...]
+Branch: TypeAlias = tuple[str, ...]
 """What a host is below at each height, innermost first."""
 
 
-def places(switches: Sequence[Switch], hosts: Sequence[str], source: str) -> list[Place]:
+def places(switches: Sequence[Switch], hosts: Sequence[str], source: str) -> list[Branch]:
     """Return the place of each of the `hosts`, which are those of each rank.
 
     Raises UsageError where a host is below no switch, where a switch is described twice, nowhere or
@@ -99,7 +99,7 @@ def with_addresses(
         return replace(topology, left_out=(f"{ADDRESS} is left out: {error}",))
 
 
-def _levels(words: Sequence[str], places: Sequence[Place], source: str) -> list[Level]:
+def _levels(words: Sequence[str], places: Sequence[Branch], source: str) -> list[Level]:
     """Return a level for each height of the places of the ranks."""
     return [
         Level(name, grouped(place[height] for place in places), source=source)
@@ -117,7 +117,7 @@ def _refuse_uneven(inner: Level, outer: Level) -> None:
         )
 
 
-def read_address(text: str, pattern: str) -> Place:
+def read_address(text: str, pattern: str) -> Branch:
     """Return the place that an address such as `spine.leaf2.n7` gives, by its pattern.
 
     That is `switch.switch.node` here. Raises UsageError where the two do not fit.
@@ -137,7 +137,7 @@ def level_names(words: Iterable[str]) -> Iterator[str]:
         yield word if times[word] == 1 else f"{word}{times[word]}"
 
 
-def _filled(levels: Sequence[str], node: str) -> Place:
+def _filled(levels: Sequence[str], node: str) -> Branch:
     """Return a place in which what is inside stands in for a switch of a height that has none."""
     place = [node]
     for level in levels:

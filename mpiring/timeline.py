@@ -155,7 +155,7 @@ def _events(pid: int, run: Run, origin: float) -> Iterator[dict[str, Any]]:
             yield event(rank, said, span.kind, span.begin, span.end, **args)
 
 
-class Summary(NamedTuple):
+class Breakdown(NamedTuple):
     """Where the time of a run went, in seconds, the sum over its ranks."""
 
     algorithm: str
@@ -205,7 +205,7 @@ def _blamed(waits: Mapping[int, list[_Wait]]) -> Iterator[tuple[int, float]]:
             yield wait.peer, wait.end - done
 
 
-def summaries(text: str, source: str) -> list[Summary]:
+def breakdowns(text: str, source: str) -> list[Breakdown]:
     """Return where the time of each run in a trace file went.
 
     Raises UsageError for a file that is not one of `bench --trace`, or is damaged.
@@ -223,7 +223,7 @@ def summaries(text: str, source: str) -> list[Summary]:
         for event in events:
             if event["ph"] == "X":
                 by_run[event["pid"]].append(_checked(event))
-        runs = [_summary(by_run[pid]) for pid in sorted(by_run)]
+        runs = [_breakdown(by_run[pid]) for pid in sorted(by_run)]
     except (ValueError, TypeError, KeyError, AttributeError):
         raise UsageError(f"{source}: damaged: an event is not as mpiring writes it") from None
     if not runs:
@@ -240,7 +240,7 @@ def _checked(event: dict[str, Any]) -> dict[str, Any]:
     return event
 
 
-def _summary(events: Iterable[dict[str, Any]]) -> Summary:
+def _breakdown(events: Iterable[dict[str, Any]]) -> Breakdown:
     spent = dict.fromkeys(KINDS, 0.0)
     waits: dict[int, list[_Wait]] = defaultdict(list)
     runs = []
@@ -261,7 +261,7 @@ def _summary(events: Iterable[dict[str, Any]]) -> Summary:
         waited[rank] += time
     slowest, longest = max(waited.items(), key=lambda item: item[1], default=(None, 0.0))
     elapsed = max(run["ts"] + run["dur"] for run in runs) - min(run["ts"] for run in runs)
-    return Summary(
+    return Breakdown(
         about["algorithm"],
         about["nbytes"],
         len(runs),

@@ -24,7 +24,7 @@ from mpiring.noise import Noise
 from mpiring.options import Options
 from mpiring.results import Point
 from mpiring.topology import Topology
-from mpiring.tuning import By, fastest, pick, without_blips
+from mpiring.tuning import Points, fastest, winner, without_blips
 from mpiring.units import format_size
 
 FINALISTS = 3
@@ -129,14 +129,14 @@ class Tuning:
         self.noise = noise
         self.report = report
         self.itemsize = dtype_named(contest.dtype).itemsize
-        self.finals: dict[int, By] = {}
+        self.finals: dict[int, Points] = {}
         """The points of the finals, by size in bytes."""
         self.picked: list[str] = []
         """What was picked at each of these sizes."""
         self.wrong: list[Point] = []
         """Those whose check failed, which is in the heats."""
 
-    def run(self, sizes: Iterable[int]) -> Iterator[tuple[str, By]]:
+    def run(self, sizes: Iterable[int]) -> Iterator[tuple[str, Points]]:
         """Yield what is picked at each size in bytes, and the points of its final.
 
         Sizes ascend, and are whole elements. Raises UsageError where nothing can run.
@@ -146,7 +146,7 @@ class Tuning:
             finals = self.final(nbytes, incumbent)
             if not fastest(finals, 1):
                 raise UsageError(f"nothing could be timed at {format_size(nbytes)}")
-            incumbent = pick(finals, incumbent)
+            incumbent = winner(finals, incumbent)
             self.finals[nbytes] = finals
             self.picked.append(incumbent)
             yield incumbent, finals
@@ -165,7 +165,7 @@ class Tuning:
         rules = merged(list(zip(self.finals, picks, strict=True)))
         return Row(situation, rules, {**measured, TIMES: times})
 
-    def final(self, nbytes: int, incumbent: str) -> By:
+    def final(self, nbytes: int, incumbent: str) -> Points:
         """Measure everything, and then the best beside the library's and what was picked before."""
         sampling, picks = self.contest.sampling, self.contest.picks
         count = nbytes // self.itemsize
@@ -187,7 +187,7 @@ class Tuning:
         )
         return {name: replace(p, check_ok=heats[name].check_ok) for name, p in finals.items()}
 
-    def measured(self, nbytes: int, names: Iterable[str], **changes: Any) -> By:
+    def measured(self, nbytes: int, names: Iterable[str], **changes: Any) -> Points:
         """Return a point for each of these, and `native`'s samples in it."""
         picks = {name: self.contest.picks[name] for name in names}
         contest = replace(self.contest, picks=picks, **changes)

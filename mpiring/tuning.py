@@ -12,17 +12,17 @@ from mpiring.algorithms.algorithm import NATIVE
 from mpiring.results import Point
 from mpiring.stats import NEUTRAL_BAND, paired_speedup
 
-By = Mapping[str, Point]
+Points = Mapping[str, Point]
 """The points of one size, by the names of what was measured."""
 
 
-def fastest(points: By, number: int) -> list[str]:
+def fastest(points: Points, number: int) -> list[str]:
     """Return the names of the points with the smallest medians."""
     timed = {name: point.median_s for name, point in points.items() if point.median_s is not None}
     return sorted(timed, key=timed.__getitem__)[:number]
 
 
-def pick(points: By, incumbent: str) -> str:
+def winner(points: Points, incumbent: str) -> str:
     """Return what should run at this size, where `incumbent` does at the one before.
 
     Of what is faster than the incumbent the fastest: samples of equal index are of the same
@@ -40,7 +40,7 @@ def pick(points: By, incumbent: str) -> str:
     return min(faster, key=lambda name: points[name].median_s or 0.0, default=holder)
 
 
-def without_blips(picks: Sequence[str], points: Sequence[By]) -> list[str]:
+def without_blips(picks: Sequence[str], points: Sequence[Points]) -> list[str]:
     """Return the picks of ascending sizes without those that no rule is worth.
 
     That is one between two of another name, which is not faster than that one by more than chance.
@@ -54,14 +54,14 @@ def without_blips(picks: Sequence[str], points: Sequence[By]) -> list[str]:
     return smooth
 
 
-def _earned(points: By, name: str) -> bool:
+def _earned(points: Points, name: str) -> bool:
     """Whether it is the library's call, or faster than that, by more than chance."""
     return (
         name == NATIVE or not _timed(points, NATIVE) or _is_faster(points, name, NATIVE, band=0.0)
     )
 
 
-def _is_faster(points: By, name: str, than: str, band: float) -> bool:
+def _is_faster(points: Points, name: str, than: str, band: float) -> bool:
     """Whether it is faster, by its whole interval; not where the harness makes up the times."""
     if not (_timed(points, name) and _timed(points, than)):
         return False
@@ -71,6 +71,6 @@ def _is_faster(points: By, name: str, than: str, band: float) -> bool:
     return paired_speedup(old.samples_s, new.samples_s, band).verdict == "faster"
 
 
-def _timed(points: By, name: str) -> bool:
+def _timed(points: Points, name: str) -> bool:
     point = points.get(name)
     return point is not None and bool(point.samples_s) and all(point.samples_s)

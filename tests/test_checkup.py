@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from command import MPIRING, assert_refused, mpirun, run
 
-from mpiring.checkup import SHARED_BYTES_PER_RANK, Job, Seen, Slots, examine
+from mpiring.checkup import SHARED_BYTES_PER_RANK, Launch, Seen, Slots, examine
 from mpiring.errors import UsageError
 from mpiring.launcher import allocated_cpus, check_allocation
 from mpiring.probe import bound_to, find_gpus
@@ -29,7 +29,7 @@ SLURM = {"SLURM_JOB_CPUS_PER_NODE": "4(x2)", "SLURM_JOB_NUM_NODES": "2", "SLURM_
 def two_by_two(**changes):
     """Return a job of two ranks on each of two hosts, in which nothing is wrong."""
     seen = [replace(SEEN, host=f"n{1 + rank // 2}") for rank in range(4)]
-    return Job(**{"seen": seen, "nodes": ((0, 1), (2, 3)), **changes})
+    return Launch(**{"seen": seen, "nodes": ((0, 1), (2, 3)), **changes})
 
 
 def changed(*ranks, **changes):
@@ -188,7 +188,7 @@ def test_what_is_wrong_is_found_with_what_to_do(job, check, status, said):
 @pure
 def test_ranks_that_do_not_see_each_other():
     alone = replace(SEEN, environ={"SLURM_NTASKS": "4", "SLURM_PROCID": "0"})
-    found = alarms(Job([alone], ((0,),)))
+    found = alarms(Launch([alone], ((0,),)))
     assert found["launcher"] == ("error", "Slurm started 4 ranks, MPICH 5.0.2 sees 1")
 
 

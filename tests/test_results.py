@@ -13,7 +13,7 @@ from mpiring.errors import UsageError
 from mpiring.report.files import ResultFile
 from mpiring.report.formats import to_csv
 from mpiring.report.table import PointsTable, notes
-from mpiring.results import PLAIN, parse, with_native
+from mpiring.results import POINT_FIELDS, parse, with_native
 
 pytestmark = pytest.mark.pure
 
@@ -303,7 +303,7 @@ JSON_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 def test_the_published_schema_has_the_bounds_that_reading_has():
     published = SCHEMA["properties"]["points"]["items"]["properties"]
-    for name, field in PLAIN.items():
+    for name, field in POINT_FIELDS.items():
         kind = JSON_TYPES[field.kind]
         expected = {"type": [kind, "null"] if field.optional else kind}
         if field.least > float("-inf"):

@@ -7,7 +7,7 @@ from command import faulty, mpiring
 
 from mpiring.algorithms import ALGORITHMS
 from mpiring.schedule import Recv, Send
-from mpiring.timeline import RankTrace, Run, Span, attributed, summaries, to_trace
+from mpiring.timeline import RankTrace, Run, Span, attributed, breakdowns, to_trace
 
 SWAP = tuple((((Send(1 - rank, 0), 0), (Recv(1 - rank, 0, reduce=True), 0)),) for rank in (0, 1))
 
@@ -48,7 +48,7 @@ def test_a_peer_that_begins_after_the_wait_is_over_is_waited_for_all_along():
 
 
 def test_a_sum_of_a_run():
-    (run,) = summaries(to_trace([Run("ring", 4096, swap(late=5.0))], 1e-6), "t.json")
+    (run,) = breakdowns(to_trace([Run("ring", 4096, swap(late=5.0))], 1e-6), "t.json")
     assert (run.algorithm, run.nbytes, run.ranks) == ("ring", 4096, 2)
     assert run.elapsed == pytest.approx(12)
     assert run.spent["waiting"] == pytest.approx(4)
@@ -85,7 +85,7 @@ def relay(late):
 
 def test_who_waits_itself_is_not_the_slow_one():
     """Rank 2 waits for rank 1 longer than anyone, but rank 1 only waits for rank 0."""
-    (run,) = summaries(to_trace([Run("relay", 4, relay(late=5.0))], 1e-6), "t.json")
+    (run,) = breakdowns(to_trace([Run("relay", 4, relay(late=5.0))], 1e-6), "t.json")
     assert run.spent["waiting"] == pytest.approx(5 + 7)
     assert (run.slowest, run.waited_for) == (0, pytest.approx(5 + 5))
 
@@ -95,7 +95,7 @@ def test_waits_in_a_circle_end():
     document = json.loads(to_trace([Run("swap", 4, swap(late=5.0))], 1e-6))
     (wait,) = (event for event in document["traceEvents"] if event.get("cat") == "waiting")
     document["traceEvents"].append(wait | {"tid": 1, "args": {"peer": 0}})
-    (run,) = summaries(json.dumps(document), "t.json")
+    (run,) = breakdowns(json.dumps(document), "t.json")
     assert run.waited_for == pytest.approx(4)
 
 
@@ -134,7 +134,7 @@ def test_every_algorithm_leaves_a_trace(tmp_path, ranks):
                        "--repetitions", 1, timeout=120)  # fmt: skip
     assert finished.status == 0, finished.stderr
     document = json.loads(file.read_text())
-    runs = summaries(file.read_text(), "t")
+    runs = breakdowns(file.read_text(), "t")
     assert len(runs) == 2 * len(ALGORITHMS)
     for run in runs:
         assert run.ranks == ranks
@@ -168,7 +168,7 @@ def test_the_slow_rank_is_named(tmp_path):
     arguments = ["bench", "-q", "-a", "ring", "-s", "64KiB", "--repetitions", 1, "--trace", file]
     finished = faulty(3, "be_late_on_rank_1", *arguments)
     assert finished.status == 0, finished.stderr
-    (ring, native) = summaries(file.read_text(), "t")
+    (ring, native) = breakdowns(file.read_text(), "t")
     assert ring.algorithm == "ring"
     assert ring.slowest == 1
     assert ring.waited_for > 0.05

@@ -69,11 +69,11 @@ def test_levels_count_what_crosses_them_outermost_first(tmp_path):
 
 
 def test_a_walk_and_the_closed_forms_agree():
-    from mpiring.report.counts import counted, from_forms
+    from mpiring.report.counts import from_forms, from_rounds
 
     topology = divided(64, 8)
     for algorithm in SCHEDULED:
-        walked = counted(algorithm, topology, DEFAULTS, 64 * 64 * 4, 4)
+        walked = from_rounds(algorithm, topology, DEFAULTS, 64 * 64 * 4, 4)
         formed = from_forms(algorithm, topology, DEFAULTS, 64 * 64 * 4, 4)
         assert formed.bytes_sent_most == walked.bytes_sent_most
         assert formed.rounds == walked.rounds

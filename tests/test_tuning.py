@@ -4,7 +4,7 @@ import pytest
 from points import point
 
 from mpiring.results import with_native
-from mpiring.tuning import fastest, pick, without_blips
+from mpiring.tuning import fastest, winner, without_blips
 
 pytestmark = pytest.mark.pure
 
@@ -48,20 +48,20 @@ def test_the_fastest_come_first_and_what_was_not_timed_not_at_all():
     ],
 )
 def test_a_change_has_to_be_worth_a_rule(micros, incumbent, expected):
-    assert pick(size(**micros), incumbent) == expected
+    assert winner(size(**micros), incumbent) == expected
 
 
 def test_what_is_not_significant_is_no_reason():
-    assert pick(size(native=10, ring=9), "native") == "ring"
-    assert pick(size(spread=WIDE, native=10, ring=9), "native") == "native"
-    assert pick(size(spread=WIDE, native=10, ring=9), "ring") == "native"
-    assert pick(size(floor_s=1e-3, native=10, ring=5), "native") == "native"
+    assert winner(size(native=10, ring=9), "native") == "ring"
+    assert winner(size(spread=WIDE, native=10, ring=9), "native") == "native"
+    assert winner(size(spread=WIDE, native=10, ring=9), "ring") == "native"
+    assert winner(size(floor_s=1e-3, native=10, ring=5), "native") == "native"
 
 
 def test_a_wrong_result_is_never_picked():
     points = size(native=10, naive=9)
     points["ring"] = point("ring", samples=(), rank_means_s=None, check_ok=False)
-    assert pick(points, "native") == pick(points, "ring") == "naive"
+    assert winner(points, "native") == winner(points, "ring") == "naive"
 
 
 def test_a_blip_goes_unless_it_is_faster():

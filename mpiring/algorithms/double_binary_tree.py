@@ -20,43 +20,43 @@ scan, Parallel Comput. 35 (2009); these two trees are those of NCCL.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from mpiring.schedule import Recv, Round, Send, back, together
+from mpiring.schedule import Recv, Round, Send, back, side_by_side
 
 
-class Place(NamedTuple):
+class Neighbours(NamedTuple):
     """Where a rank is in a tree: below `parent`, None for the root, and above `children`."""
 
     parent: int | None
     children: tuple[int, ...]
 
 
-Tree: TypeAlias = Callable[[int, int], Place]
+Tree: TypeAlias = Callable[[int, int], Neighbours]
 """Gives the place of a rank among `size` ranks."""
 
 
 def double_binary_tree(rank: int, size: int) -> Iterator[Round]:
     """Yield the rounds of `rank` among `size`, over 2 chunks: one for each tree."""
-    return together(
+    return side_by_side(
         _up_and_down(first_tree, rank, size, chunk=0),
         _up_and_down(second_tree, rank, size, chunk=1),
     )
 
 
-def first_tree(rank: int, size: int) -> Place:
+def first_tree(rank: int, size: int) -> Neighbours:
     """Return the place of `rank` in the tree with rank 0 on top."""
     if rank == 0:
         top = 1 << (size - 1).bit_length() >> 1
-        return Place(None, (top,) if top else ())
+        return Neighbours(None, (top,) if top else ())
     bit = rank & -rank
     parent = (rank ^ bit) | (bit << 1)
     left, right = rank - bit // 2, rank + bit // 2
     while right >= size:
         right = rank + (right - rank) // 2
     inner = (child for child in (left, right) if child != rank)
-    return Place(parent if parent < size else rank ^ bit, tuple(inner))
+    return Neighbours(parent if parent < size else rank ^ bit, tuple(inner))
 
 
-def second_tree(rank: int, size: int) -> Place:
+def second_tree(rank: int, size: int) -> Neighbours:
     """Return the place of `rank` in the other tree."""
     if size % 2:
         parent, children = first_tree((rank - 1) % size, size)
@@ -65,8 +65,10 @@ def second_tree(rank: int, size: int) -> Place:
     return _renamed(parent, children, lambda other: size - 1 - other)
 
 
-def _renamed(parent: int | None, children: tuple[int, ...], name: Callable[[int], int]) -> Place:
-    return Place(None if parent is None else name(parent), tuple(map(name, children)))
+def _renamed(
+    parent: int | None, children: tuple[int, ...], name: Callable[[int], int]
+) -> Neighbours:
+    return Neighbours(None if parent is None else name(parent), tuple(map(name, children)))
 
 
 def depth(tree: Tree, rank: int, size: int) -> int:

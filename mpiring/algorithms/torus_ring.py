@@ -19,7 +19,7 @@ from math import isqrt
 from mpiring.algorithms.hierarchical_ring import hierarchical_ring
 from mpiring.algorithms.phases import ALLREDUCES
 from mpiring.errors import UsageError
-from mpiring.schedule import Round, Schedule, relabel, together
+from mpiring.schedule import Round, Schedule, relabel, side_by_side
 from mpiring.topology import Groups, Level, Topology
 
 
@@ -39,7 +39,7 @@ def torus_ring(size: int, torus: tuple[int, int] | None) -> Schedule:
 
     def rounds(rank: int) -> Iterator[Round]:
         shifted = relabel(other.rounds(rank), range(size), first=one.chunks)
-        return together(one.rounds(rank), shifted)
+        return side_by_side(one.rounds(rank), shifted)
 
     return replace(one, chunks=one.chunks + other.chunks, rounds=rounds)
 

@@ -28,7 +28,7 @@ def doctor(ctx: click.Context, hostfile: str | None, as_json: bool) -> None:
     level, GPUs, clocks, the sizes of the batch job or the hostfile, and versions. The exit status
     is 1 if there is an error.
     """
-    from mpiring.checkup import Job, document, examine, no_library
+    from mpiring.checkup import Launch, document, examine, no_library
     from mpiring.cli.job import job
 
     whole = None
@@ -41,7 +41,7 @@ def doctor(ctx: click.Context, hostfile: str | None, as_json: bool) -> None:
 
             launcher = "openmpi" if library_name() == "Open MPI" else "mpich"
             slots = on_rank_zero(comm, lambda: _slots(hostfile, launcher)) if hostfile else None
-            whole = Job(gather(comm), private(comm).topology.nodes, slots)
+            whole = Launch(gather(comm), private(comm).topology.nodes, slots)
             findings = examine(whole)
             speaks = comm.rank == 0
     except NoLibrary as error:

@@ -22,7 +22,7 @@ class Earlier(NamedTuple):
     result: "Result"
 
 
-PLAIN: Mapping[str, Field] = {
+OPTION_FIELDS: Mapping[str, Field] = {
     "dtype": TEXT,
     "op": TEXT,
     "in_place": FLAG,
@@ -82,7 +82,7 @@ def asked(earlier: "Result") -> dict[str, Any]:
     fewest, most = POSITIVE.read(config, "fewest"), POSITIVE.read(config, "most")
     source = TEXT.read(MAPPING.read(earlier.environment, "topology"), "source")
     return {
-        **{name: field.read(config, name) for name, field in PLAIN.items()},
+        **{name: field.read(config, name) for name, field in OPTION_FIELDS.items()},
         **{name: ",".join(map(str, SEQUENCE.read(config, name))) for name in EXTENDED},
         "torus": torus and "x".join(map(str, torus)),
         "tree": ",".join("=".join(map(str, pair)) for pair in tree) or None,

@@ -126,8 +126,8 @@ class Sweep:
         budget = Budget(len(self.config.names), sampling.fewest, sampling.time_limit_s)
         while rest:
             left_s = self.stop.deadline - monotonic()
-            plan = partial(budget.plan, tuple(rest), self.result.points, left_s)
-            fitting = on_rank_zero(self.comm, plan)
+            order = partial(budget.order, tuple(rest), self.result.points, left_s)
+            fitting = on_rank_zero(self.comm, order)
             if not fitting:
                 raise self.stop.time_is_up()
             if not self.measured and len(fitting) < len(rest):

@@ -18,6 +18,6 @@ def timeline(file: str) -> None:
     """
     from mpiring.report.shares import table
     from mpiring.texts import read_text
-    from mpiring.timeline import summaries
+    from mpiring.timeline import breakdowns
 
-    click.echo(table(summaries(read_text(file), file)))
+    click.echo(table(breakdowns(read_text(file), file)))

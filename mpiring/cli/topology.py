@@ -164,12 +164,12 @@ def _measure(
     from mpiring.agreement import on_rank_zero
     from mpiring.communicator import private
     from mpiring.links import Links
-    from mpiring.pingpong import measure, plan
+    from mpiring.pingpong import arrange, measure
     from mpiring.report.files import LEVELS, LINKS, check_writable
     from mpiring.report.progress import progress
 
     known, machine = _known(comm, None)
-    rounds = plan(machine, probing)
+    rounds = arrange(machine, probing)
     machine.check_memory(probing.nbytes, probing.nbytes)
     for path, kind in ((output, LEVELS), (matrix, LINKS)):
         if path:

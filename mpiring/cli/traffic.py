@@ -65,7 +65,7 @@ def traffic(
     busiest rank is 2(N-1)/N n.
     """
     from mpiring.arrays import dtype_named
-    from mpiring.report.counts import FORMATS, Counts, counted, from_forms
+    from mpiring.report.counts import FORMATS, Counts, from_forms, from_rounds
 
     scheduled = tuple(name for name in algorithms if ALGORITHMS[name].schedule)
     if not scheduled:
@@ -74,7 +74,7 @@ def traffic(
     check_heeded(options, scheduled)
     itemsize = dtype_named(dtype).itemsize
     count = -(-size // itemsize)
-    count_one = counted if topology.size <= WALKED else from_forms
+    count_one = from_rounds if topology.size <= WALKED else from_forms
     rows: dict[str, Counts] = {}
     quiet = not sys.stderr.isatty()
     with click.progressbar(scheduled, file=sys.stderr, item_show_func=str, hidden=quiet) as bar:

@@ -16,8 +16,7 @@ from mpiring.cost import closed_form, lower_bound, total
 from mpiring.options import Options
 from mpiring.report.table import render
 from mpiring.topology import Topology
-from mpiring.units import counted as counted_of
-from mpiring.units import format_amount
+from mpiring.units import counted, format_amount
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Counts:
     note: str = ""
 
 
-def counted(
+def from_rounds(
     algorithm: Algorithm, topology: Topology, options: Options, count: int, itemsize: int
 ) -> Counts:
     """Walk the rounds of every rank."""
@@ -107,7 +106,7 @@ def to_table(rows: Sequence[Counts], topology: Topology, nbytes: int) -> str:
             cells += [format_amount(amount or 0) for amount in amounts]
         table.add_row(row.algorithm, *cells)
     lines = [
-        f"{counted_of(topology.size, 'rank')} in {counted_of(len(topology.nodes), 'node')},"
+        f"{counted(topology.size, 'rank')} in {counted(len(topology.nodes), 'node')},"
         f" {format_amount(nbytes)} each; at least {format_amount(float(bound))} are sent by the"
         " busiest rank of any algorithm: 2(N-1)/N n",
         render(table),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mpiring.algorithms.algorithm import NATIVE
 from mpiring.report.plot import look_of, new_figure, save_picture
-from mpiring.scaling import Curve, Step
+from mpiring.scaling import Curve, Scaled
 from mpiring.units import format_size
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MOST_SIZES = 4
 """Beside each other; where there are more, as many are drawn, from the smallest to the largest."""
 
-Value: TypeAlias = Callable[[Step], float | None]
+Value: TypeAlias = Callable[[Scaled], float | None]
 ROWS: Sequence[tuple[str, Value]] = (
     ("time (us)", lambda step: step.point.median_s and step.point.median_s * 1e6),
     ("busbw (GB/s)", lambda step: step.point.busbw or None),

@@ -6,11 +6,11 @@ from rich import box
 from rich.table import Table
 
 from mpiring.report.table import render
-from mpiring.timeline import KINDS, Summary
+from mpiring.timeline import KINDS, Breakdown
 from mpiring.units import format_size
 
 
-def table(runs: Sequence[Summary]) -> str:
+def table(runs: Sequence[Breakdown]) -> str:
     """Return a row for each run: its time, the shares of it, and who was waited for most."""
     shares = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     shares.add_column("algorithm")

@@ -15,7 +15,7 @@ from mpiring.errors import UsageError
 from mpiring.limits import limit_calls, limit_s
 from mpiring.noise import Noise, measure_noise, tick
 from mpiring.sampling import Sampler, Sampling, last_level_cache
-from mpiring.starts import Window
+from mpiring.starts import WindowStart
 from mpiring.stats import median_interval
 
 pytestmark = pytest.mark.mpi
@@ -283,7 +283,7 @@ def test_short_calls_are_timed_in_batches_unless_each_has_to_be_prepared(comm):
 
 
 def test_a_start_that_is_always_missed_is_an_error(comm):
-    window = Window(comm)
+    window = WindowStart(comm)
     for _ in range(13):  # 50 us, doubled so often, are still below the longest
         window.settle(missed=1.0)
     with pytest.raises(UsageError, match="use --sync barrier"):
@@ -291,16 +291,16 @@ def test_a_start_that_is_always_missed_is_an_error(comm):
 
 
 def test_a_late_start_is_not_for_ever(comm):
-    window = Window(comm)
+    window = WindowStart(comm)
     assert window.clock.look.when > window.clock.first.when  # two looks tell the drift
     window.settle(missed=1.0)
-    assert window.window_s == 2 * Window.FIRST_S
+    assert window.window_s == 2 * WindowStart.FIRST_S
     for _ in range(10):
         window.settle(missed=0.1)
-    assert window.window_s == 2 * Window.FIRST_S
+    assert window.window_s == 2 * WindowStart.FIRST_S
     for _ in range(10):
         window.settle(missed=0.0)
-    assert window.window_s == Window.FIRST_S
+    assert window.window_s == WindowStart.FIRST_S
 
 
 def test_cold_samples_empty_the_caches_before_each_call(comm):
