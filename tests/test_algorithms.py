@@ -19,7 +19,8 @@ from mpiring.algorithms.ring import ring
 from mpiring.algorithms.swing import peer
 from mpiring.algorithms.torus_ring import nearest_factors
 from mpiring.chunks import Split
-from mpiring.cost import PAGE, closed_form, lower_bound, scratch_length, total, traffic
+from mpiring.closed_forms import closed_form, lower_bound
+from mpiring.cost import PAGE, scratch_length, total, traffic
 from mpiring.errors import UsageError
 from mpiring.options import DEFAULTS, Options
 from mpiring.schedule import MOST_MESSAGES, Recv, ScheduleError, Send, depends

@@ -10,7 +10,7 @@ import pytest
 from command import assert_refused, mpiring
 from shapes import SCHEDULED, cases, moments
 
-from mpiring.cost import closed_form
+from mpiring.closed_forms import closed_form
 from mpiring.explain import frames
 from mpiring.report.page import page
 from mpiring.report.picture import picture

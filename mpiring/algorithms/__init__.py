@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from types import MappingProxyType
 
-from mpiring.algorithms.algorithm import NATIVE, NATIVE_PERSISTENT, Algorithm, named
+from mpiring.algorithms.algorithm import (
+    NATIVE,
+    NATIVE_PERSISTENT,
+    PIPELINED,
+    STAGGERED,
+    Algorithm,
+    named,
+)
 from mpiring.algorithms.hierarchical_ring import hierarchical_ring
 from mpiring.algorithms.multi_leader import LEADERS, multi_leader
 from mpiring.algorithms.parameter_server import parameter_server
@@ -15,7 +22,7 @@ from mpiring.algorithms.shared import shared
 from mpiring.algorithms.torus_ring import torus_ring
 from mpiring.algorithms.tree import BETWEEN_NODES, tree
 from mpiring.options import Options
-from mpiring.schedule import Schedule, pipelined, reordered, staggered
+from mpiring.schedule import Schedule, reordered
 from mpiring.topology import Topology
 
 __all__ = ["ALGORITHMS", "Algorithm", "find"]
@@ -76,7 +83,7 @@ _TREE = Algorithm(
     scratch="max(P-1, (G-1)/G, 2 min(G-1,1)/G)/L n",
     heeds=frozenset({"tree", "leaders"}),
     segment=lambda topology: BETWEEN_NODES if len(topology.nodes) > 1 else None,
-    cut=staggered,
+    cut=STAGGERED,
     remark=_on_nodes,
 )
 _RING = Algorithm(
@@ -178,7 +185,7 @@ ALGORITHMS = _registry(
         rounds="2 ceil(lg(N))",
         messages="ceil(lg(N))",
         bytes_sent="ceil(lg(N)) n",
-        cut=pipelined,
+        cut=PIPELINED,
         commutative=False,
     ),
     Algorithm(
@@ -189,7 +196,7 @@ ALGORITHMS = _registry(
         messages="min(N,4)",
         bytes_sent="min(N,4)/2 n",
         segment=lambda topology: SEGMENT,
-        cut=pipelined,
+        cut=PIPELINED,
     ),
     Algorithm(
         "recursive_doubling",

@@ -9,13 +9,10 @@ from typing import TypeVar
 
 from mpiring.errors import UsageError
 from mpiring.options import DEFAULTS, Options
-from mpiring.schedule import Schedule, segmented
+from mpiring.schedule import Schedule, pipelined, segmented, staggered
 from mpiring.topology import Topology
 
 T = TypeVar("T")
-
-in_pairs = partial(segmented, in_flight=2)
-"""Cut into segments two of which are in flight."""
 
 MOST_SEGMENTS = 4096
 """Of a chunk. Each has requests of its own, which take longer to make than all else."""
@@ -25,6 +22,31 @@ NATIVE, NATIVE_PERSISTENT = OF_THE_LIBRARY = ("native", "native_persistent")
 
 ALWAYS_HEEDED = frozenset({"segment", "rendezvous"})
 """Options that belong to how a schedule is run, whichever it is."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a schedule runs over segments of its chunks."""
+
+    over: Callable[[Schedule, int], Schedule]
+    """Lets a schedule run over so many segments of each chunk."""
+    multiple: int = 1
+    """What their number is a multiple of, where there are several."""
+    overlapped: bool = False
+    """Whether each takes one round more, and not all rounds once more."""
+
+    def __call__(self, schedule: Schedule, segments: int) -> Schedule:
+        """Return the schedule over so many segments of each chunk."""
+        return self.over(schedule, segments)
+
+    def number(self, needed: int) -> int:
+        """Return how many segments are cut where so many are needed."""
+        return needed if needed == 1 else -(-needed // self.multiple) * self.multiple
+
+
+IN_PAIRS = Cut(partial(segmented, in_flight=2), multiple=2)
+PIPELINED = Cut(pipelined, overlapped=True)
+STAGGERED = Cut(staggered)
 
 
 @dataclass(frozen=True)
@@ -55,8 +77,7 @@ class Algorithm:
     """Bytes of a segment where none is chosen; None leaves chunks whole."""
     leaders: int | None = None
     """Ranks of a node that talk to others where no number is chosen; None lets all do."""
-    cut: Callable[[Schedule, int], Schedule] = in_pairs
-    """Lets a schedule run over so many segments of each chunk: `in_pairs` takes an even number."""
+    cut: Cut = IN_PAIRS
     commutative: bool = True
     """Whether the operation has to commute."""
     remark: Callable[[Topology, Options], str] = lambda topology, options: ""
@@ -111,8 +132,7 @@ class Algorithm:
                 f"segments of {segment} B would be {needed} of a chunk, at most {MOST_SEGMENTS} are"
                 " possible"
             )
-        needed = min(needed, MOST_SEGMENTS)
-        return needed + needed % 2 if self.cut is in_pairs and needed > 1 else needed
+        return self.cut.number(min(needed, MOST_SEGMENTS))
 
 
 def named(name: str, known: Mapping[str, T]) -> T:

@@ -3,7 +3,6 @@
 import click
 
 from mpiring.algorithms import find
-from mpiring.algorithms.algorithm import in_pairs
 from mpiring.cli.choices import FILE, SCHEDULING, algorithm_options, check_heeded, ranks_options
 from mpiring.errors import UsageError
 from mpiring.options import Options
@@ -58,7 +57,7 @@ def explain(
         raise UsageError(f"{name} has no steps to show: {algorithm.summary}")
     check_heeded(options, (name,))
     schedule = algorithm.schedule(topology, options)
-    if segments > 1 and segments % 2 and algorithm.cut is in_pairs:
+    if algorithm.cut.number(segments) != segments:
         raise UsageError(f"{name} has two segments in flight: --segments has to be even")
     schedule = algorithm.cut(schedule, segments)
     cells = schedule.size * schedule.chunks

@@ -12,7 +12,8 @@ from rich import box
 from rich.table import Table
 
 from mpiring.algorithms import Algorithm
-from mpiring.cost import closed_form, lower_bound, total
+from mpiring.closed_forms import closed_form, lower_bound
+from mpiring.cost import total
 from mpiring.options import Options
 from mpiring.report.table import render
 from mpiring.topology import Topology

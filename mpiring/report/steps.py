@@ -9,7 +9,8 @@ from rich import box
 from rich.table import Table
 
 from mpiring.chunks import Split
-from mpiring.cost import lower_bound, traffic
+from mpiring.closed_forms import lower_bound
+from mpiring.cost import traffic
 from mpiring.explain import Frame, Held, Message
 from mpiring.report.table import WIDTH, render
 from mpiring.schedule import Schedule
