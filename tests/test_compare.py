@@ -11,9 +11,11 @@ from points import point, result, samples
 
 from mpiring.compare import Missing, compare, differences
 from mpiring.errors import UsageError
+from mpiring.report.compared import compared_table, missing_lines
 from mpiring.report.formats import to_csv
+from mpiring.report.plain import render
 from mpiring.report.plot import crossovers, draw, limit_lines, measured_lines, plot
-from mpiring.report.table import PointsTable, compared_table, missing_lines, notes, render
+from mpiring.report.points import PointsTable, notes
 from mpiring.results import Result, parse, with_native
 
 pytestmark = pytest.mark.pure

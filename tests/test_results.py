@@ -12,7 +12,7 @@ from points import point, result
 from mpiring.errors import UsageError
 from mpiring.report.files import ResultFile
 from mpiring.report.formats import to_csv
-from mpiring.report.table import PointsTable, notes
+from mpiring.report.points import PointsTable, notes
 from mpiring.results import POINT_FIELDS, parse, with_native
 
 pytestmark = pytest.mark.pure

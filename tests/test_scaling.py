@@ -8,7 +8,8 @@ from points import point, result, samples
 
 from mpiring.errors import UsageError
 from mpiring.report.curves import chosen_sizes, draw
-from mpiring.report.table import render, scaling_lines, scaling_table
+from mpiring.report.plain import render
+from mpiring.report.scaled import scaling_lines, scaling_table
 from mpiring.scaling import Curve, curves, lacking, smallest
 from mpiring.units import busbw
 

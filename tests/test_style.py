@@ -87,7 +87,7 @@ def test_the_rest_imports_where_no_mpi_is_installed():
         for name, path in modules()
         if name not in NEEDS_MPI | {"__main__"} and path.name != "sweep.py"  # which runs a job
     ]
-    assert {"mpiring.report.table", "mpiring.cli", "mpiring.algorithms.ring"} < set(names)
+    assert {"mpiring.report.plain", "mpiring.cli", "mpiring.algorithms.ring"} < set(names)
     program = (
         "import sys; sys.modules['mpi4py'] = None\n"
         f"for name in {names}: __import__(name)\n"

@@ -25,15 +25,10 @@ def algorithms(name: str | None) -> None:
         for line in _about(find(name)):
             click.echo(line)
         return
-    from rich import box
-    from rich.table import Table
+    from mpiring.report.plain import WIDTH, plain_table, render
 
-    from mpiring.report.table import WIDTH, render
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("algorithm", no_wrap=True)
-    table.add_column("what it does")
-    table.add_column("rounds,\nbytes sent", no_wrap=True)
+    columns = ("algorithm", "what it does", "rounds,\nbytes sent")
+    table = plain_table(*columns, left=columns, wrapped=("what it does",))
     for algorithm in ALGORITHMS.values():
         forms = f"{algorithm.rounds}\n{algorithm.bytes_sent}"
         table.add_row(

@@ -40,8 +40,9 @@ def compare(
     before you believe a difference, repeat both sides in turn, and see whether it stays.
     """
     from mpiring import compare as comparing
+    from mpiring.report.compared import compared_table, missing_lines, unclear
     from mpiring.report.files import read
-    from mpiring.report.table import compared_table, missing_lines, render, unclear
+    from mpiring.report.plain import render
     from mpiring.results import DIFFERENCE
     from mpiring.units import counted, differing
 

@@ -53,7 +53,8 @@ def scaling(
     from mpiring.compare import differences
     from mpiring.report.curves import plot
     from mpiring.report.files import read
-    from mpiring.report.table import render, scaling_lines, scaling_table
+    from mpiring.report.plain import render
+    from mpiring.report.scaled import scaling_lines, scaling_table
     from mpiring.results import DIFFERENCE
     from mpiring.scaling import EXPECTED, curves, lacking, smallest
 

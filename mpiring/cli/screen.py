@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiring.report.formats import FORMATS, WITHOUT_NOTES
-from mpiring.report.table import PointsTable, header, notes, untimed
+from mpiring.report.points import PointsTable, header, notes, untimed
 from mpiring.results import Point, Result
 from mpiring.units import counted, format_size
 

@@ -139,8 +139,8 @@ def _measure(
     from mpiring.environment import environment
     from mpiring.noise import measure_noise
     from mpiring.report.files import save
+    from mpiring.report.points import header, tuned_header, tuned_row, untimed
     from mpiring.report.progress import progress
-    from mpiring.report.table import header, tuned_header, tuned_row, untimed
     from mpiring.results import Result
     from mpiring.tune import Tuning
 

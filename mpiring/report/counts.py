@@ -8,14 +8,11 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
 from mpiring.algorithms import Algorithm
 from mpiring.closed_forms import closed_form, lower_bound
 from mpiring.cost import total
 from mpiring.options import Options
-from mpiring.report.table import render
+from mpiring.report.plain import plain_table, render
 from mpiring.topology import Topology
 from mpiring.units import counted, format_amount
 
@@ -83,14 +80,11 @@ def to_table(rows: Sequence[Counts], topology: Topology, nbytes: int) -> str:
     """Return a row for each algorithm, and below what the columns are measured by."""
     bound = lower_bound(topology.size, nbytes)
     walked = any(row.bytes_across for row in rows)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("algorithm")
     headers = ["rounds", "messages\nof a rank", "sent by\na rank", "sent most\n/ bound"]
     if walked:
         headers += ["received by\na rank", "added up\nat most", "scratch\nat most"]
         headers += [f"{where},\nin all" for where in _places(topology)]
-    for header in headers:
-        table.add_column(header, justify="right")
+    table = plain_table("algorithm", *headers, left=("algorithm",))
     for row in rows:
         if row.rounds is None:
             table.add_row(row.algorithm, "n/a")

@@ -3,13 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
 from mpiring.clusters import LinkLevel
 from mpiring.links import Figure, Links
 from mpiring.outliers import Outlier
-from mpiring.report.table import render
+from mpiring.report.plain import plain_table, render
 from mpiring.topology import Topology
 from mpiring.units import counted, format_size, plural
 
@@ -31,14 +28,12 @@ def header(links: Links) -> str:
 
 def level_table(levels: Sequence[LinkLevel], names: Sequence[str]) -> str:
     """Return the levels, each with its groups and figures. `names` are those of their groups."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("links", "groups"):
-        table.add_column(name, no_wrap=True)
-    for name in (
-        *("pairs\nmeasured", "latency\n(us)", "95 %\ninterval"),
-        *("rate\n(GB/s)", "95 %\ninterval"),
-    ):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = plain_table(
+        *("links", "groups", "pairs\nmeasured"),
+        *("latency\n(us)", "95 %\ninterval", "rate\n(GB/s)", "95 %\ninterval"),
+        left=("links", "groups"),
+        narrow=True,
+    )
     for name, level in zip(names, levels, strict=True):
         latency, rate = level.latency_us, level.gbytes_per_s
         table.add_row(

@@ -2,24 +2,17 @@
 
 from collections.abc import Sequence
 
-from rich import box
-from rich.table import Table
-
-from mpiring.report.table import render
+from mpiring.report.plain import plain_table, render
 from mpiring.timeline import KINDS, Breakdown
 from mpiring.units import format_size
 
 
 def table(runs: Sequence[Breakdown]) -> str:
     """Return a row for each run: its time, the shares of it, and who was waited for most."""
-    shares = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    shares.add_column("algorithm")
-    shares.add_column("size", justify="right")
-    shares.add_column("time us", justify="right")
     kinds = (*KINDS, "Python")
-    for kind in kinds:
-        shares.add_column(f"{kind} %", justify="right")
-    shares.add_column("waited for most,\nby all ranks")
+    waited = "waited for most,\nby all ranks"
+    columns = ("algorithm", "size", "time us", *(f"{kind} %" for kind in kinds), waited)
+    shares = plain_table(*columns, left=("algorithm", waited))
     for run in runs:
         whole = sum(run.spent.values())
         shares.add_row(

@@ -5,14 +5,11 @@ from fractions import Fraction
 from itertools import groupby, pairwise
 from operator import attrgetter
 
-from rich import box
-from rich.table import Table
-
 from mpiring.chunks import Split
 from mpiring.closed_forms import lower_bound
 from mpiring.cost import traffic
 from mpiring.explain import Frame, Held, Message
-from mpiring.report.table import WIDTH, render
+from mpiring.report.plain import WIDTH, plain_table, render
 from mpiring.schedule import Schedule
 from mpiring.units import counted, rows_of
 
@@ -95,10 +92,8 @@ def _times_n(buffers: Fraction) -> str:
 
 def step_table(before: Frame, frame: Frame) -> str:
     """Return a step as a table: what each rank that takes part sends, takes, and then holds."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("rank", justify="right")
-    for header in ("sends", "takes", "holds after it"):
-        table.add_column(header)
+    texts = ("sends", "takes", "holds after it")
+    table = plain_table("rank", *texts, left=texts, wrapped=texts)
     for rank in range(len(frame.held)):
         sends = [m for m in frame.messages if m.sender == rank]
         takes = [m for m in frame.messages if m.receiver == rank]
