@@ -105,7 +105,8 @@ def check_world(size: int, library: str, environ: Mapping[str, str] = os.environ
     name, started = found[0].name, found[2]
     if name == "Slurm" or by_srun(started, environ):
         name = "Slurm"
-        hint = "start it with srun --mpi=pmi2 or --mpi=pmix (srun --mpi=list), or with mpirun"
+        plugin = "pmix" if library.startswith("Open MPI") else "pmi2"
+        hint = f"start it with srun --mpi={plugin} (--mpi=list shows others), or with mpirun"
     else:
         hint = "start it with the mpirun that belongs to this MPI library"
     if size > 1:

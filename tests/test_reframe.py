@@ -80,6 +80,13 @@ def test_wrong_data_fail(reframe, tmp_path):
     assert (case["result"], case["fail_phase"]) == ("fail", "sanity")
 
 
+def test_a_run_that_is_refused_says_why(reframe, tmp_path):
+    case = reframe(edited(tmp_path, "self.options.split()]", '["--seed", "x"]]'))
+    assert (case["result"], case["fail_phase"]) == ("fail", "sanity")
+    assert "mpiring left with 2: " in case["fail_reason"]
+    assert "'x' is not a valid integer" in case["fail_reason"]
+
+
 def test_ranks_that_are_not_there_fail(reframe):
     """As by a launcher that is not the library's: one rank, where two were asked for."""
     case = reframe(LAUNCHER="local")

@@ -14,6 +14,7 @@ from mpiring.slurm import MOST_RESTARTS, Job
 
 pure = pytest.mark.pure
 JOB = {"SLURM_JOB_ID": "17"}
+AGAIN = {"SLURM_RESTART_COUNT": "1"}
 TASK = {"SLURM_JOB_ID": "19", "SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "3"}
 
 
@@ -143,10 +144,30 @@ def test_a_part_that_measured_something_is_followed_by_the_rest(said, answers, t
     assert said.read_text() == REQUEUED
     assert sizes(path) == ("interrupted", [8])
     for _ in range(2):  # the second time, as in a study whose later files lack something
-        finished = bench(path)
+        finished = bench(path, **AGAIN)
         assert finished.status == 0, finished.stderr
         assert sizes(path) == ("complete", [8, 64, 512])
     assert said.read_text() == REQUEUED
+
+
+def test_the_file_of_another_job_is_left_alone(said, answers, tmp_path):
+    """Numbers of jobs begin anew one day, and clusters that share a file system have the same."""
+    path = tmp_path / "r.json"
+    assert bench(path).status == 0
+    before = path.read_bytes()
+    finished = bench(path, "-s", "16")
+    assert_refused(finished, "r.json: is there already, and job 17 has not been queued again")
+    assert path.read_bytes() == before
+
+
+def test_slurm_ends_what_is_queued_again_when_mpi_has_given_its_memory_back(
+    said, answers, tmp_path
+):
+    answers("scontrol", "kill -KILL $PPID")  # as Slurm does with all ranks
+    before = set(os.listdir("/dev/shm"))
+    bench(tmp_path / "r.json", **times(1000, 1))
+    assert said.read_text() == REQUEUED
+    assert set(os.listdir("/dev/shm")) <= before
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
@@ -177,11 +198,13 @@ def test_wrong_data_are_not_measured_again(said, answers, tmp_path):
     path = tmp_path / "r.json"
     fault = "skip_the_last_chunk"
     assert faulty(2, fault, *RUN, "--requeue", path, **times(0, 1000)).status == 1
-    assert bench(path).status == 1  # as in a study that is queued again: it has failed still
+    assert (
+        bench(path, **AGAIN).status == 1
+    )  # as in a study that is queued again: it has failed still
     document = json.loads(path.read_text())
     document |= {"status": "interrupted", "points": document["points"][:2]}
     path.write_text(json.dumps(document))
-    finished = bench(path, **times(0, 1))
+    finished = bench(path, **AGAIN, **times(0, 1))
     assert finished.status == 1, finished.stderr
     assert said.read_text() == ""
 

@@ -59,6 +59,7 @@ def test_efficiency_is_busbw_over_that_of_the_smallest_run_with_several_ranks():
         ({2: 1, 4: 0.3, 6: 0.9, 8: 0.2}, "stops scaling at 8 ranks on 4 nodes"),
         ({2: 1, 4: 0.3, 8: 0.9}, "scales to 8 ranks on 4 nodes"),
         ({2: 1, 4: 0.499}, "may have stopped scaling at 4 ranks on 2 nodes"),
+        ({2: 1, 4: 0.502}, "may scale to 4 ranks on 2 nodes: the interval reaches below 0.5"),
         ({2: 1}, "its efficiency is not known"),
         ({1: 1}, "its efficiency is not known"),
     ],

@@ -269,6 +269,37 @@ def test_each_task_of_a_job_array_is_queued_again_on_its_own(submit, end, tmp_pa
     assert [len(document["points"]) for document in found.values()] == [8, 8]
 
 
+def tasks(job):
+    """The processes of a job's ranks, each by its rank."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            environ = (process / "environ").read_bytes().split(b"\0")
+            variables = dict(line.decode().split("=", 1) for line in environ if b"=" in line)
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if variables.get("SLURM_JOB_ID") == job and b"bench" in words:
+                with suppress(KeyError):  # the job's script, and srun
+                    if variables["SLURM_STEP_ID"] and b"python" in words[0]:
+                        found[int(variables["SLURM_PROCID"])] = int(process.name)
+    return found
+
+
+@with_slurm
+def test_a_rank_that_dies_is_a_failed_job(submit, end, tmp_path):
+    """As one that takes too much memory: the others would wait for it to the end of the job."""
+
+    def edit(text):
+        assert text.count(" --wait=60)") == 1
+        return planted("take_long", text).replace(" --wait=60)", " --wait=2)")
+
+    job = submit("bench.sbatch", *LONG, options=TWO, edit=edit, TAKES_S="0.3")
+    path = tmp_path / "results" / f"mpiring-{job}.json"
+    assert comes(path.exists, 40), (tmp_path / "log").read_text()
+    os.kill(tasks(job)[1], signal.SIGKILL)
+    assert end(job, 40)[0] == "FAILED", (tmp_path / "log").read_text()
+    assert json.loads(path.read_text())["status"] == "interrupted"
+
+
 @with_slurm
 def test_wrong_data_are_a_failed_job(submit, end, tmp_path):
     edit = partial(planted, "skip_the_last_chunk")
@@ -342,8 +373,8 @@ def test_more_ranks_than_the_allocation(slurm):
 
 @with_slurm
 def test_mpich_has_addresses_that_pmi_can_carry(slurm):
-    chosen = srun(slurm, "-N2", "-n2", "printenv", "MPIR_CVAR_CH4_NETMOD")
-    assert chosen.stdout.split() == ["ofi", "ofi"]
+    chosen = srun(slurm, "-N2", "-n2", "printenv", "MPIR_CVAR_CH4_NETMOD", "FI_PROVIDER")
+    assert chosen.stdout.split() == ["ofi", "tcp"] * 2
     users = srun(slurm, "printenv", "MPIR_CVAR_CH4_NETMOD", MPIR_CVAR_CH4_NETMOD="ucx")
     assert users.stdout == "ucx\n"
 
@@ -386,6 +417,29 @@ def assert_nothing_is_left(place):
     assert comes(lambda: not daemons(place)), daemons(place)
     assert not Path(place["MPIRING_SLURM"]).exists()
     assert not LINK.is_symlink() or place["MPIRING_SLURM"] not in os.readlink(LINK)
+
+
+@with_slurm
+@pytest.mark.pure
+def test_up_and_status_leave_one_alone_with_a_node_that_is_down(place):
+    assert run([ONE_MACHINE, "up"], **place).status == 0
+    conf = {"SLURM_CONF": f"{place['MPIRING_SLURM']}/slurm.conf"}
+    before = daemons(place)
+    down = ["scontrol", "update", "nodename=n3", "state=down", "reason=x"]
+    assert run(down, **conf).status == 0
+    for command in ("status", "up"):
+        finished = run([ONE_MACHINE, command], **place)
+        assert finished.status == 0, finished.stderr
+        assert re.search(r"^n3 .* down", finished.stdout, re.MULTILINE)
+    assert daemons(place) == before
+
+
+@with_slurm
+@pytest.mark.pure
+def test_more_than_the_machine_has_is_refused_at_once(slurm):
+    job = [SLURM / "bench.sbatch", "-s", "8"]
+    assert run(["sbatch", "--nodes=9", *job], **slurm).status != 0
+    assert run(["sbatch", "--ntasks-per-node=999", *job], **slurm).status != 0
 
 
 @with_slurm
@@ -490,6 +544,14 @@ def test_what_somebody_else_has_in_a_folder_stays(command, tmp_path):
         assert (finished.status, finished.stderr) == (2, f"one-machine: {place} {said}\n")
     assert file.read_text() == "years of work"
     assert sorted(os.listdir(tmp_path)) == ["first", "thesis"]
+
+
+@with_slurm
+@pytest.mark.pure
+def test_a_path_with_a_space_is_refused(tmp_path):
+    finished = run([ONE_MACHINE, "up"], MPIRING_SLURM=str(tmp_path / "a b"))
+    message = "one-machine: MPIRING_SLURM has a space in it, which Slurm does not take\n"
+    assert (finished.status, finished.stderr) == (2, message)
 
 
 @with_slurm

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import fields
 from math import inf
-from time import time
+from time import sleep, time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,11 +30,14 @@ from mpiring.units import parse_duration, parse_sizes
 
 if TYPE_CHECKING:
     from mpiring.bench import Config
+    from mpiring.cli.screen import Screen
     from mpiring.report.progress import Verbosity
     from mpiring.slurm import Job
 
 NOT_ALL = 4
 """The exit status of a run that ended before the last point, with all that is finished saved."""
+LAST_S = 2
+"""How long the other ranks stay while rank 0 has the job queued again."""
 DEFAULT_ALGORITHMS = "naive,reduce_scatter,tree,ring"
 
 
@@ -222,45 +225,56 @@ def bench(
     from mpiring.signals import Hearing
 
     began = time()
-    with Hearing() as hearing, job(thread_level) as comm:
-        from mpiring import slurm
-        from mpiring.agreement import on_rank_zero
-        from mpiring.cli.resume import take_up
-        from mpiring.cli.sweep import Sweep, Wishes
-        from mpiring.report.files import RESULT, check_writable
-        from mpiring.stop import Stop
+    with Hearing() as hearing:
+        with job(thread_level) as comm:
+            from mpiring import slurm
+            from mpiring.agreement import on_rank_zero
+            from mpiring.cli.resume import take_up
+            from mpiring.cli.sweep import Sweep, Wishes
+            from mpiring.stop import Stop
 
-        around = on_rank_zero(comm, slurm.Job.around)
-        if requeue:
-            if around is None:
-                raise UsageError("--requeue is for Slurm jobs, and this is none: SLURM_JOB_ID")
-            resumable = RESULT._replace(endings=("json",))
-            on_rank_zero(comm, lambda: check_writable(requeue, resumable))
-            resume = requeue if on_rank_zero(comm, lambda: _has_begun(requeue)) else None
-        earlier = take_up(comm, ctx, resume) if resume else None
-        config, topology_file = _config(ctx.params), ctx.params["topology_file"]
-        check_heeded(config.options, config.algorithms)
-        by_hand = ctx.get_parameter_source("decision") is ParameterSource.COMMANDLINE
-        if by_hand and not config.decision:
-            raise UsageError(f"--decision changes nothing: {AUTO} is not among the algorithms")
-        # By the clock of one host: all stop as soon as one does.
-        left_s, whose = on_rank_zero(comm, lambda: _time_left(time_budget, around))
-        stop = Stop(comm, hearing, left_s, whose)
-        wishes = Wishes(requeue or output or resume, trace, form, verbosity)
-        sweep = Sweep(comm, stop, config, topology_file, wishes, earlier)
-        if around and around.ends is None and time_budget is None:
-            sweep.screen.say("Slurm does not tell when this job ends: no end is planned for")
-        sweep.run()
-        result = sweep.result
+            around = on_rank_zero(comm, slurm.Job.around)
+            if requeue:
+                resume = on_rank_zero(comm, lambda: _taken_up(requeue, around))
+            earlier = take_up(comm, ctx, resume) if resume else None
+            config, topology_file = _config(ctx.params), ctx.params["topology_file"]
+            check_heeded(config.options, config.algorithms)
+            by_hand = ctx.get_parameter_source("decision") is ParameterSource.COMMANDLINE
+            if by_hand and not config.decision:
+                raise UsageError(f"--decision changes nothing: {AUTO} is not among the algorithms")
+            # By the clock of one host: all stop as soon as one does.
+            left_s, whose = on_rank_zero(comm, lambda: _time_left(time_budget, around))
+            stop = Stop(comm, hearing, left_s, whose)
+            wishes = Wishes(requeue or output or resume, trace, form, verbosity)
+            sweep = Sweep(comm, stop, config, topology_file, wishes, earlier)
+            if around and around.ends is None and time_budget is None:
+                sweep.screen.say("Slurm does not tell when this job ends: no end is planned for")
+            sweep.run()
+            result = sweep.result
         if requeue and around and isinstance(sweep.stopped, TimeIsUp) and not result.wrong:
             further = bool(sweep.measured) or around.has_more_again(began)
-            sweep.screen.say(on_rank_zero(comm, lambda: _queue_again(around, further)))
+            _leave(around, further, sweep.screen)
     ctx.exit(1 if result.wrong else NOT_ALL if not result.is_complete else 0)
 
 
-def _has_begun(path: str) -> bool:
-    """Whether this job has written to its file before it was queued again."""
-    return os.path.isfile(path) and os.path.getsize(path) > 0
+def _taken_up(path: str, job: "Job | None") -> str | None:
+    """Return the file if the job goes on with it, queued again; None where the job begins it.
+
+    Raises UsageError where it is another job's: numbers begin anew, or belong to two clusters.
+    """
+    from mpiring.report.files import RESULT, check_writable
+
+    if job is None:
+        raise UsageError("--requeue is for Slurm jobs, and this is none: SLURM_JOB_ID")
+    check_writable(path, RESULT._replace(endings=("json",)))  # which can be gone on with
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        return None
+    if not job.restarts:
+        raise UsageError(
+            f"{path}: is there already, and job {job.name} has not been queued again: it is another"
+            " job's; --resume goes on with it"
+        )
+    return path
 
 
 def _time_left(budget_s: float | None, job: "Job | None") -> tuple[float, str]:
@@ -271,6 +285,20 @@ def _time_left(budget_s: float | None, job: "Job | None") -> tuple[float, str]:
     if job is not None and job.ends is not None:
         known.append((job.ends - time() - RESERVE_S, f"job {job.name}"))
     return min(known)
+
+
+def _leave(job: "Job", further: bool, screen: "Screen") -> None:
+    """Leave MPI, and queue the job again: Slurm kills what runs of it, which would keep its memory.
+
+    Collective.
+    """
+    from mpi4py import MPI
+
+    MPI.Finalize()
+    if screen.speaks:
+        screen.say(_queue_again(job, further))
+    else:
+        sleep(LAST_S)  # some launchers end all as soon as one leaves
 
 
 def _queue_again(job: "Job", further: bool) -> str:

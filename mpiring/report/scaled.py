@@ -49,5 +49,7 @@ def _scales(curve: Curve, least: float) -> str:
         return "its efficiency is not known"
     if known[-1] is last and last.efficiency and last.efficiency < least:
         return f"may have stopped scaling at {last.place}: the interval reaches {least:g}"
+    if known[-1].interval and known[-1].interval[0] < least:
+        return f"may scale to {known[-1].place}: the interval reaches below {least:g}"
     beyond = "" if known[-1] is last else ", and is below the noise floor beyond"
     return f"scales to {known[-1].place}{beyond}"

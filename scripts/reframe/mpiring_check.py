@@ -73,12 +73,14 @@ class mpiring_check(rfm.RunOnlyRegressionTest):
     @sanity_function
     def every_result_is_right(self):
         """All ranks were there, the run came to its end, and the check found nothing wrong."""
+        said = (Path(self.stagedir) / sn.evaluate(self.stderr)).read_text().strip()
+        # Some batch systems tell ReFrame no status: it is None then.
+        left = sn.assert_in(self.job.exitcode, (0, None), "mpiring left with {0}: " + said)
+        sn.evaluate(left)  # first: without a result there is nothing else to look at
         result = self.result()
         checks = [point["check"]["ok"] for point in result["points"]]
         return sn.all(
             [
-                # Some batch systems tell ReFrame no status: it is None then.
-                sn.assert_in(self.job.exitcode, (0, None), "mpiring left with {0}"),
                 sn.assert_eq(result["environment"]["ranks"], self.num_tasks, "{0} ranks, not {1}"),
                 sn.assert_eq(result["status"], "complete"),
                 sn.assert_eq(checks, [True, True], "not right: {0}"),
