@@ -31,6 +31,11 @@ from mpiring.switches import above_nodes
 from mpiring.topology import Groups, Level, Topology, by_hostname, grouped
 
 
+def is_slurms(path: str) -> bool:
+    """Whether a file of this name is Slurm's, by its ending."""
+    return PurePath(path).suffix.lower() in FORMS
+
+
 def read(
     text: str, hosts: Sequence[str | None], source: str, detected: Topology | None = None
 ) -> Topology:

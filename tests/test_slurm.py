@@ -380,6 +380,19 @@ def test_mpich_has_addresses_that_pmi_can_carry(slurm):
 
 
 @with_slurm
+def test_slurms_switches_are_known_by_slurms_names(slurm, tmp_path):
+    """All nodes have the machine's own name, which is none of these."""
+    conf = tmp_path / "topology.conf"
+    conf.write_text(
+        "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4]\nSwitchName=top Switches=a,b\n"
+    )
+    command = [*MPIRING, "topology", "show", "--topology", conf]
+    finished = srun(slurm, "-N3", "-n3", "-w", "n[1-3]", *command)
+    assert finished.status == 0, finished.stderr
+    assert finished.stdout.startswith("3 ranks: 3 x node (from MPI), 2 x switch"), finished.stdout
+
+
+@with_slurm
 def test_the_doctor_in_a_job(slurm):
     finished = srun(slurm, "-N2", "-n2", *MPIRING, "doctor", "--json")
     document = json.loads(finished.stdout)

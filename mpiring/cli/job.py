@@ -3,7 +3,7 @@
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import sleep
 from typing import TYPE_CHECKING, NoReturn
@@ -81,15 +81,16 @@ def survey_job(comm: "MPI.Intracomm", path: str | None) -> "tuple[Machine, Topol
     from mpiring.communicator import private
     from mpiring.machine import survey
     from mpiring.texts import read_text
-    from mpiring.topology_file import read
+    from mpiring.topology_file import is_slurms, read
 
     detected = private(comm).topology
     machine = survey(comm, detected.nodes)
     if path is None:
         return machine, detected
     text = on_rank_zero(comm, lambda: read_text(path))
-    known = read(text, machine.hosts, path, detected)
     hosts = machine.hosts
+    names = (is_slurms(path) and _slurms_names(comm, hosts)) or hosts
+    known = read(text, names, path, detected)
     for level in known.levels:
         for index, group in enumerate(level.groups if level.name == "node" else ()):
             if others := {hosts[rank] for rank in group} - {hosts[group[0]]}:
@@ -98,6 +99,17 @@ def survey_job(comm: "MPI.Intracomm", path: str | None) -> "tuple[Machine, Topol
                     f" {min(others)}, which share no memory"
                 )
     return machine, known
+
+
+def _slurms_names(comm: "MPI.Intracomm", hosts: Sequence[str]) -> list[str] | None:
+    """Return what Slurm calls the host of each rank, if srun started them. Collective.
+
+    That may be another name than the host's own. None where not all ranks know, or where hosts that
+    differ have the same, as of variables that were carried from one host to the others.
+    """
+    known = launcher.by_srun(comm.size)
+    names = comm.allgather(os.environ.get("SLURMD_NODENAME", "") if known else "")
+    return names if all(names) and len(set(names)) >= len(set(hosts)) else None
 
 
 def _abort(world: "MPI.Intracomm", error: BaseException) -> NoReturn:
