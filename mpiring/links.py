@@ -1,6 +1,5 @@
 """What was measured of the links between ranks, and the versioned document it is kept in."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -9,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from mpiring.arrays import Array
+from mpiring.documents import load
 from mpiring.errors import UsageError
 from mpiring.fields import MAPPING, NUMBER, POSITIVE, SEQUENCE, TEXT, WHOLE
 from mpiring.stats import Interval
@@ -128,15 +128,7 @@ def parse(text: str, source: str) -> Links:
 
     Raises UsageError for what is not JSON, not ours, of a newer schema, or damaged.
     """
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{source}: not JSON, or cut off: {error}") from None
-    schema = document.get("schema") if isinstance(document, dict) else None
-    if not isinstance(schema, str) or not schema.startswith("mpiring.links/"):
-        raise UsageError(f"{source}: not links of mpiring topology measure")
-    if schema != SCHEMA:
-        raise UsageError(f"{source}: its schema is {schema}, this program reads {SCHEMA}")
+    document = load(text, source, SCHEMA, "links of mpiring topology measure")
     try:
         hosts = tuple(TEXT.check(host, "hosts") for host in SEQUENCE.read(document, "hosts"))
         if not hosts:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from mpiring.algorithms.algorithm import NATIVE
+from mpiring.documents import load
 from mpiring.errors import UsageError
 from mpiring.fields import FLAG, MAPPING, NUMBER, POSITIVE, SECONDS, SEQUENCE, TEXT, WHOLE, Field
 from mpiring.stats import NEUTRAL_BAND, Ratio, Summary, paired_speedup, summarise
@@ -359,15 +360,7 @@ def parse(text: str, source: str) -> Result:
 
     Raises UsageError for what is not JSON, not ours, of a newer schema, or damaged.
     """
-    try:
-        document = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{source}: not JSON, or cut off: {error}") from None
-    schema = document.get("schema") if isinstance(document, dict) else None
-    if not isinstance(schema, str) or not schema.startswith("mpiring.results/"):
-        raise UsageError(f"{source}: not a result of mpiring bench")
-    if schema != SCHEMA:
-        raise UsageError(f"{source}: its schema is {schema}, this program reads {SCHEMA}")
+    document = load(text, source, SCHEMA, "a result of mpiring bench")
     try:
         environment = MAPPING.read(document, "environment")
         config = MAPPING.read(document, "config")
@@ -405,7 +398,3 @@ def _points(entries: Sequence[Any]) -> tuple[Point, ...]:
             raise ValueError(f"{place}: {point.algorithm} at {point.nbytes} bytes is there twice")
         same_size[point.algorithm] = point
     return tuple(p for points in by_size.values() for p in with_native(tuple(points.values())))
-
-
-def _refuse_constant(token: str) -> float:
-    raise ValueError(f"{token} is no JSON")
