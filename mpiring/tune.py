@@ -121,13 +121,16 @@ class Tuning:
         contest: Contest,
         topology: Topology,
         noise: Noise,
-        report: Callable[[str], None] = lambda text: None,
+        stop: Callable[[], None] = lambda: None,
     ) -> None:
+        """`stop` raises Stopped, on all ranks, where the search has to end early."""
         self.comm = comm
         self.contest = contest
         self.topology = topology
         self.noise = noise
-        self.report = report
+        self.stop = stop
+        self.report: Callable[[str], None] = lambda text: None
+        """Is told what is being done."""
         self.itemsize = dtype_named(contest.dtype).itemsize
         self.finals: dict[int, Points] = {}
         """The points of the finals, by size in bytes."""
@@ -191,7 +194,7 @@ class Tuning:
         """Return a point for each of these, and `native`'s samples in it."""
         picks = {name: self.contest.picks[name] for name in names}
         contest = replace(self.contest, picks=picks, **changes)
-        bench = Bench(self.comm, contest, self.topology, self.noise, self.report)
+        bench = Bench(self.comm, contest, self.topology, self.noise, self.report, self.stop)
         (points,) = bench.run([nbytes])
         return {point.algorithm: point for point in points}
 

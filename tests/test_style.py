@@ -81,11 +81,15 @@ def test_only_the_upper_floors_touch_mpi():
     assert touching - {"cli"} == TOUCH_MPI
 
 
+RUN_JOBS = ("sweep.py", "search.py")
+"""Modules of commands that are imported once a job has begun."""
+
+
 def test_the_rest_imports_where_no_mpi_is_installed():
     names = [
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         for name, path in modules()
-        if name not in NEEDS_MPI | {"__main__"} and path.name != "sweep.py"  # which runs a job
+        if name not in NEEDS_MPI | {"__main__"} and path.name not in RUN_JOBS
     ]
     assert {"mpiring.report.plain", "mpiring.cli", "mpiring.algorithms.ring"} < set(names)
     program = (

@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 
 import pytest
 from command import MPIRING, faulty, mpiring, run
@@ -20,6 +21,18 @@ def fixture_tuned(tmp_path_factory):
     finished = mpiring(2, *QUICK, "-s", "8,10,64KiB", "-o", path)
     assert finished.status == 0, finished.stderr
     return path, finished
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1], ids=lambda n: n.name)
+def test_a_search_that_is_stopped_leaves_the_file_as_it_was(tuned, tmp_path, number):
+    path = tmp_path / "d.toml"
+    path.write_bytes(tuned[0].read_bytes())
+    sizes = ["-s", "8,64,512", "-o", path]
+    finished = faulty(2, "signal_rank_1", *QUICK, *sizes, SIGNAL=str(int(number)))
+    assert finished.status == 4, finished.stderr
+    said = f"stopped by {number.name}: 1 of 3 sizes measured; nothing is written to {path}"
+    assert finished.stderr.count(said) == 1, finished.stderr
+    assert path.read_bytes() == tuned[0].read_bytes()
 
 
 def test_what_was_measured_is_in_the_file(tuned):

@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from mpiring.cli.bench import bench
+from mpiring.cli.bench import NOT_ALL, bench
 from mpiring.cli.choices import FILE, algorithms_option, verbosity_options
 from mpiring.errors import UsageError
 
 if TYPE_CHECKING:
-    from mpi4py import MPI
-
-    from mpiring.decision import Table
     from mpiring.report.progress import Verbosity
-    from mpiring.tune import Contest
 
 SHARED = ("sizes", "dtype", "op", "buffers", "topology_file", "sync", "thread_level", "seed")
 TIME_LIMIT_S = 2.0
@@ -80,7 +76,8 @@ def tune(
     the three best are, for longer, beside MPI_Allreduce, the same as a persistent request, and what
     was picked at the size before. The pick changes only where another one is faster by more than
     chance and 5 %. With the default sizes it takes about a minute and a half on 2 ranks. What
-    gives wrong data is named and not picked, and the exit status is 1.
+    gives wrong data is named and not picked, and the exit status is 1. After a signal, which stops
+    all ranks together, the file is as it was, and the status is 4.
     """
     if bool(output) == bool(show):
         raise UsageError("tune needs either -o FILE.toml, or --show FILE.toml")
@@ -94,18 +91,22 @@ def tune(
         return
     assert output
     from mpiring.cli.job import job
+    from mpiring.signals import Hearing
 
-    with job(thread_level) as comm:
+    with Hearing() as hearing, job(thread_level) as comm:
         # Not before: they initialise MPI.
         from mpiring.bench import Config
+        from mpiring.cli.search import Search
         from mpiring.sampling import Sampling
+        from mpiring.stop import Stop
         from mpiring.tune import Contest
 
         sampling = Sampling(time_limit_s=time_limit, sync=sync)
         config = Config(algorithms, sizes, dtype, op, buffers=buffers, seed=seed, sampling=sampling)
         contest = Contest.of_all(config)
-        right = _measure(comm, contest, topology_file, output, verbosity)
-    ctx.exit(0 if right else 1)
+        search = Search(comm, Stop(comm, hearing), contest, topology_file, output, verbosity)
+        search.run()
+    ctx.exit(1 if search.wrong else NOT_ALL if search.stopped else 0)
 
 
 def _show(path: str) -> None:
@@ -118,79 +119,3 @@ def _show(path: str) -> None:
         click.echo(row.sentence())
         if row.origin:
             click.echo(f"  {row.origin}")
-
-
-def _measure(
-    comm: "MPI.Intracomm",
-    contest: "Contest",
-    topology_file: str | None,
-    output: str,
-    verbosity: "Verbosity",
-) -> bool:
-    """Check everything that can be checked beforehand, then run, and report as it goes.
-
-    Return whether all data were right.
-    """
-    from mpiring.agreement import on_rank_zero, together
-    from mpiring.bench import check_memory, whole_elements
-    from mpiring.cli.job import survey_job
-    from mpiring.cli.screen import say, warn
-    from mpiring.decision_file import to_toml
-    from mpiring.environment import environment
-    from mpiring.noise import measure_noise
-    from mpiring.report.files import save
-    from mpiring.report.points import header, tuned_header, tuned_row, untimed
-    from mpiring.report.progress import progress
-    from mpiring.results import Result
-    from mpiring.tune import Tuning
-
-    machine, topology = survey_job(comm, topology_file)
-    sizes = sorted(together(comm, lambda: whole_elements(contest)))
-    check_memory(contest, machine)
-    on_rank_zero(comm, lambda: _known(output))
-    noise = measure_noise(comm)
-    at = environment(machine, topology, noise, noise.floor_s(contest.sampling.sync))
-
-    speaks = comm.rank == 0
-    if speaks:
-        click.echo(header(Result(at, contest.document())))
-        click.echo(tuned_header())
-        warn(machine, whole_elements(contest))
-    with progress(len(sizes), verbosity if speaks else "quiet") as reporter:
-        tuning = Tuning(comm, contest, topology, noise, reporter.doing)
-        try:
-            for name, finals in tuning.run(sizes):
-                reporter.done()
-                if speaks:
-                    with reporter.aside():
-                        click.echo(tuned_row(finals[name]))
-        finally:
-            for line in untimed(tuning.wrong) if speaks else ():
-                with reporter.aside():
-                    say(line)
-    about = (
-        *("started", "mpiring", "mpi4py", "mpi_library", "thread_level"),
-        *("cpu_model", "cores_per_node"),
-    )
-    row = tuning.row(**{name: at[name] for name in about}, dtype=contest.dtype, op=contest.op)
-    if speaks:
-        click.echo(f"\n{row.sentence()}")
-    # The file is read once more: another run may have written to it meanwhile.
-    on_rank_zero(comm, lambda: save(output, to_toml(_known(output).with_row(row))))
-    if speaks:
-        click.echo(f"{output} is written")
-    return not tuning.wrong
-
-
-def _known(path: str) -> "Table":
-    """Return what the file says already, if there is one, and see that it can be written."""
-    from mpiring.decision import Table
-    from mpiring.decision_file import read
-    from mpiring.report.files import check_place
-    from mpiring.texts import read_text
-
-    text = read_text(path) if check_place(path) else ""
-    try:
-        return read(text, path) if text else Table((), path)
-    except UsageError as error:
-        raise UsageError(f"{error}, so it is not overwritten") from None
