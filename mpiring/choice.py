@@ -27,7 +27,7 @@ from mpiring.decision import (
     choose,
 )
 from mpiring.errors import MpiringError, Unsupported, UsageError
-from mpiring.library import library_name, thread_level
+from mpiring.implementation import library_name, thread_level
 from mpiring.node_memory import FOREIGN, place_of
 from mpiring.options import Options
 from mpiring.plan import Plan

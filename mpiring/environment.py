@@ -14,7 +14,7 @@ import mpi4py
 import numpy as np
 
 import mpiring
-from mpiring.library import mpi_build, mpi_library, thread_level
+from mpiring.implementation import mpi_build, mpi_library, thread_level
 from mpiring.machine import Machine
 from mpiring.noise import Noise
 from mpiring.topology import Topology

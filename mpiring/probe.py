@@ -14,7 +14,7 @@ from mpi4py import MPI
 
 import mpiring
 from mpiring.checkup import VARIABLES, Seen
-from mpiring.library import mpi_library, thread_level
+from mpiring.implementation import mpi_library, thread_level
 from mpiring.memory import free_shared_memory
 from mpiring.noise import tick
 

@@ -19,7 +19,7 @@ from mpiring.cost import traffic
 from mpiring.decision import AUTO, Pick, Row, Situation, merged
 from mpiring.decision_file import TIMES
 from mpiring.errors import UsageError
-from mpiring.library import library_name, thread_level
+from mpiring.implementation import library_name, thread_level
 from mpiring.noise import Noise
 from mpiring.options import Options
 from mpiring.results import Point

@@ -8,7 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 import mpiring
-from mpiring.library import mpi_library
+from mpiring.implementation import mpi_library
 from mpiring.trace import kind_of
 
 NAMES = ("native", "native_persistent", "naive", "recursive_doubling", "ring", "shared", "auto")

@@ -8,7 +8,7 @@ from targets import Targets
 
 import mpiring
 from mpiring.communicator import private
-from mpiring.library import mpi_library
+from mpiring.implementation import mpi_library
 from mpiring.noise import measure_noise
 from mpiring.options import Options
 from mpiring.sampling import Sampler, Sampling

@@ -11,7 +11,7 @@ from targets import Targets
 
 import mpiring
 from mpiring.communicator import private
-from mpiring.library import mpi_library
+from mpiring.implementation import mpi_library
 from mpiring.machine import survey
 from mpiring.noise import measure_noise
 from mpiring.sampling import Sampler, Sampling

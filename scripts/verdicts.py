@@ -8,7 +8,7 @@ from mpi4py import MPI
 from targets import Targets
 
 import mpiring
-from mpiring.library import mpi_library
+from mpiring.implementation import mpi_library
 from mpiring.noise import measure_noise
 from mpiring.sampling import Sampler, Sampling
 from mpiring.stats import NEUTRAL_BAND, paired_speedup

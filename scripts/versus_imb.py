@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from targets import Targets
 
-from mpiring.library import mpi_library
+from mpiring.implementation import mpi_library
 from mpiring.units import format_size
 
 SIZES = [8, 64, 512, 4096, 64 << 10, 256 << 10, 1 << 20, 4 << 20]

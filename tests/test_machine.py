@@ -9,7 +9,7 @@ from mpi4py import MPI
 
 from mpiring.environment import cpu_model, tuning_variables
 from mpiring.errors import UsageError
-from mpiring.library import mpi_build
+from mpiring.implementation import mpi_build
 from mpiring.machine import Machine
 from mpiring.memory import available_memory, free_shared_memory
 

@@ -36,7 +36,7 @@ def doctor(ctx: click.Context, hostfile: str | None, as_json: bool) -> None:
         with job(checked=False) as comm:
             from mpiring.agreement import on_rank_zero
             from mpiring.communicator import private
-            from mpiring.library import library_name
+            from mpiring.implementation import library_name
             from mpiring.probe import gather
 
             launcher = "openmpi" if library_name() == "Open MPI" else "mpich"

@@ -43,7 +43,7 @@ def job(thread_level: str | None = None, checked: bool = True) -> "Iterator[MPI.
     except (ImportError, RuntimeError) as error:
         raise NoLibrary(f"MPI cannot be loaded: {error}") from None
     from mpiring.agreement import on_rank_zero, together
-    from mpiring.library import mpi_library
+    from mpiring.implementation import mpi_library
 
     world = MPI.COMM_WORLD
     # Who sits at a terminal with the variables of a job around it has to hear it all the same.

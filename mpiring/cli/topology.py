@@ -189,7 +189,7 @@ def _environment() -> dict[str, str]:
     from datetime import UTC, datetime
 
     from mpiring import __version__
-    from mpiring.library import mpi_library
+    from mpiring.implementation import mpi_library
 
     started = datetime.now(UTC).isoformat(timespec="seconds")
     return {"mpiring": __version__, "mpi_library": mpi_library(), "started": started}

@@ -15,7 +15,7 @@ from mpiring import Disagreement, MpiringError, Options, Unsupported, UsageError
 from mpiring.communicator import private
 from mpiring.decision import NODE_SHARED, ORDINARY, Pick, Row, Rule, Situation, Table
 from mpiring.decision_file import to_toml
-from mpiring.library import library_name
+from mpiring.implementation import library_name
 from mpiring.tune import candidates, variants
 
 from .conftest import same_on_all_ranks

@@ -1,4 +1,4 @@
-"""The MPI library that is loaded: its name, how it was built, and at which thread level it runs."""
+"""The MPI implementation that is loaded: its name, its build, and at which thread level it runs."""
 
 from functools import cache
 
