@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import cycle
+from itertools import count
 from typing import Any, cast
 
 from mpi4py import MPI
@@ -38,7 +38,9 @@ class Private:
     comm: MPI.Intracomm
     topology: Topology
     decision: Table | MpiringError | None = None
-    tags: Iterator[int] = field(default_factory=lambda: cycle(range(0, _TAGS, MOST_MESSAGES)))
+    tags: Iterator[int] = field(
+        default_factory=lambda: (tag % _TAGS for tag in count(0, MOST_MESSAGES))
+    )
     groups: dict[Groups, MPI.Intracomm] = field(default_factory=dict)
     """This rank's group, of groups whose ranks share memory."""
     barriers: dict[Groups, NodeBarrier] = field(default_factory=dict)
