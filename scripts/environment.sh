@@ -89,5 +89,7 @@ prepare() {
     export PRTE_MCA_rmaps_default_mapping_policy=${PRTE_MCA_rmaps_default_mapping_policy-:oversubscribe}
     # Its UCX component for windows says that it is an error to ask it for its priority, on each window.
     export OMPI_MCA_osc=${OMPI_MCA_osc-^ucx}
+    # Its OFI component, which is for windows between nodes, sleeps a second when it is not needed.
+    export OMPI_MCA_btl=${OMPI_MCA_btl-^ofi}
     export OMPI_MCA_rmaps_base_oversubscribe=${OMPI_MCA_rmaps_base_oversubscribe-1}
 }
