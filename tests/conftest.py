@@ -84,6 +84,8 @@ def pytest_terminal_summary(terminalreporter, config):
     under_mpi = config.getoption("--only-mpi")
     if counts and passed and not (under_mpi and comm_world().rank > 0):
         where = f"{comm_world().size} rank(s)" if under_mpi else "one process"
+        if workers := config.getoption("numprocesses", None):
+            where = f"{workers} processes"
         with open(counts, "a") as file:
             file.write(f"{passed:6} on {where}\n")
 

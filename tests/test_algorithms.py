@@ -27,7 +27,7 @@ from mpiring.schedule import MOST_MESSAGES, Recv, ScheduleError, Send, depends
 from mpiring.simulate import simulate
 from mpiring.topology import Level, Topology, flat
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.proof
 
 SIZES = [*range(1, 34), 48, 64, 127, 128]
 

@@ -391,6 +391,7 @@ def test_nccls_columns():
 
 @pytest.mark.parametrize("dtype", ["complex128", "longdouble", "bool", "bfloat16"])
 @pytest.mark.parametrize("form", ["osu", "nccl"])
+@pytest.mark.pure
 def test_columns_stay_apart_and_what_has_no_time_is_said(form, dtype):
     op = "lxor" if dtype == "bool" else "sum"
     options = ["-s", "16,1KiB", "-a", "ring", "--dtype", dtype, "--op", op, "--format", form]
@@ -631,6 +632,7 @@ def test_a_number_that_could_not_be_read_again_is_refused(value):
         ("r.csv", "mine,1\n", 2),
     ],
 )
+@pytest.mark.pure
 def test_a_file_of_another_program_is_not_overwritten(tmp_path, name, content, status):
     path = tmp_path / name
     path.write_text(content)
@@ -1091,6 +1093,7 @@ def test_a_reader_that_has_left_ends_it_without_a_word(outputs, command):
 
 
 @pytest.mark.parametrize("command", [*OUTPUTS, *HELP])
+@pytest.mark.pure
 def test_output_needs_no_unicode(outputs, command):
     finished = run([*MPIRING, *outputs[command]], PYTHONIOENCODING="latin-1")
     assert finished.stdout

@@ -79,6 +79,7 @@ def test_a_sample_one_pair_at_a_time():
         (["--time-limit", "nan"], "--time-limit"),
     ],
 )
+@pytest.mark.pure
 def test_a_mistake_is_said_before_anything_is_measured(arguments, message):
     finished = mpiring(2, "topology", "measure", "-v", *arguments)
     assert (finished.status, finished.stdout) == (2, "")

@@ -211,6 +211,7 @@ SOUND = to_toml(Table((Row(SITUATION, (Rule(None, Pick("native")),)),), ""))
     ids=lambda value: str(value)[:20],
 )
 @pytest.mark.parametrize("variable", [False, True])
+@pytest.mark.pure
 def test_a_file_that_auto_cannot_go_by_is_refused(tmp_path, content, said, variable):
     path = tmp_path / "d.toml"
     if content is not None:
@@ -251,6 +252,7 @@ def test_a_file_that_auto_cannot_go_by_is_refused(tmp_path, content, said, varia
     ],
     ids=str,
 )
+@pytest.mark.pure
 def test_a_mistake_is_said_once(arguments, said):
     finished = mpiring(2, *arguments)
     assert (finished.status, finished.stdout) == (2, ""), finished.stderr

@@ -303,6 +303,7 @@ def test_a_late_start_is_not_for_ever(comm):
     assert window.window_s == WindowStart.FIRST_S
 
 
+@pytest.mark.mpi(max_size=2)  # each rank fills twice the last cache, seven times
 def test_cold_samples_empty_the_caches_before_each_call(comm):
     """Also where the clock is so coarse that short calls are timed in batches otherwise."""
     calls = []
