@@ -72,17 +72,14 @@ def scratch_length(rounds: Rounds, split: Split, in_flight: int = 1) -> int:
     Each of the rounds in flight has its own scratch, as long as the neediest round.
     """
     edges = split.edges
-    return in_flight * max(
-        (
-            sum(
-                edges[step.first + step.chunks] - edges[step.first]
-                for step in steps
-                if isinstance(step, Recv) and step.reduce
-            )
-            for steps in rounds
-        ),
-        default=0,
-    )
+    longest = 0
+    for steps in rounds:
+        length = 0
+        for step in steps:
+            if isinstance(step, Recv) and step.reduce:
+                length += edges[step.first + step.chunks] - edges[step.first]
+        longest = max(longest, length)
+    return in_flight * longest
 
 
 def pieces(scratch_nbytes: int, count: int, itemsize: int) -> int:
@@ -119,7 +116,7 @@ def total(schedule: Schedule, topology: Topology, count: int, itemsize: int) -> 
     for rank in range(schedule.size):
         rounds = tuple(schedule.rounds(rank))
         walked.append((traffic(rounds, split), len(rounds)))
-        by_message = schedule.by_message(rank)
+        by_message = schedule.by_message(rank, rounds)
         scratch = max(scratch, itemsize * scratch_length(by_message, split, schedule.in_flight))
         for peer, length in _sent_to(rounds, split).items():
             across[sum(groups[peer] != groups[rank] for groups in group_of)] += length

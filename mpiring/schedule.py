@@ -72,14 +72,14 @@ class Schedule:
         """Return the ranks whose memory `rank` reaches, itself among them; else none."""
         return next((group for group in self.memory if rank in group), ())
 
-    def by_message(self, rank: int, rounds: Rounds | None = None) -> Iterator[Round]:
+    def by_message(self, rank: int, rounds: Rounds | None = None) -> Rounds:
         """Return the rounds of a rank, empty where they are carried out in memory.
 
         `rounds` are those of the rank, if they are at hand.
         """
         group = self.group_of(rank)
         rounds = self.rounds(rank) if rounds is None else rounds
-        return (() if is_inside(steps, group) else steps for steps in rounds)
+        return (() if is_inside(steps, group) else steps for steps in rounds) if group else rounds
 
 
 def is_inside(steps: Round, group: Collection[int]) -> bool:
