@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 from mpi4py import MPI
 
-from mpiring.arrays import Array, Buffers, Combine, copy, empty, raw
+from mpiring.arrays import Array, Buffers, Combine, combining, copy, empty, raw
 from mpiring.chunks import Split
 from mpiring.cost import Traffic, pieces, scratch_length, span
 from mpiring.node_rounds import NodeRounds
@@ -271,7 +271,7 @@ class _Binder:
         for index, right in enumerate(others, start=1):
             last = index == len(others)
             out = result if last or right is own else right  # scratch takes what is unfinished
-            self.then(self.combine, left, right, out=out)
+            self.calls += combining(self.combine, left, right, out)
             self.counts["elements_reduced"] += right.size
             left = out
         self.mark_written(first, chunks)

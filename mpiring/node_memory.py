@@ -30,13 +30,11 @@ import numpy as np
 from mpi4py import MPI
 
 from mpiring.agreement import agree
-from mpiring.arrays import Array, DType
+from mpiring.arrays import LINE, Array, DType
 from mpiring.errors import UsageError
 from mpiring.memory import SHM, free_shared_memory
 from mpiring.units import format_amount
 
-LINE = 64
-"""Bytes of a cache line: flags of two ranks never lie in one."""
 BLOCK = 128 << 10
 """Bytes of ordinary arrays that a rank stages at a time: on few ranks that stays in cache."""
 LEAST_SHARE = 4 << 10
@@ -193,7 +191,7 @@ class NodeBarrier:
         """
         self.comm = comm
         self.block = max(BLOCK, LEAST_SHARE * comm.size)
-        self.memory = NodeMemory(comm, LINE)
+        self.memory = NodeMemory(comm, LINE)  # flags of two ranks never lie in one
         self.stage: NodeMemory | None = None
         flags = [part[:8].data.cast("q") for part in self.memory.parts]
         self.mine = flags[comm.rank]

@@ -10,10 +10,9 @@ before; then they meet.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import TypeAlias
 
-from mpiring.arrays import Array, Buffers, Combine, copying, empty, overlap
+from mpiring.arrays import Array, Buffers, Combine, combining, copying, empty, overlap
 from mpiring.node_memory import NodeBarrier
 from mpiring.node_tasks import Task
 from mpiring.plan import Call
@@ -206,7 +205,7 @@ class _Reduction:
         left, *others = [operands[place] for place in self.order]
         for index, right in enumerate(others, start=1):
             out = unfinished if index < self.before else result
-            yield partial(self.combine, left, right, out=out)
+            yield from combining(self.combine, left, right, out)
             left = out
 
 

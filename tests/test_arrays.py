@@ -1,0 +1,55 @@
+"""What is asked of numpy: reductions whose result begins anywhere."""
+
+import numpy as np
+import pytest
+
+from mpiring.arrays import LINE, WORTH_A_LINE, combine_for, combining
+
+pytestmark = pytest.mark.pure
+
+
+def beginning(offset, count, dtype):
+    """Return an array that begins so many bytes behind a cache line."""
+    memory = np.empty(count * dtype.itemsize + 2 * LINE, np.uint8)
+    begin = -memory.ctypes.data % LINE + offset
+    array = memory[begin : begin + count * dtype.itemsize].view(dtype)
+    array[:] = np.arange(count) % 11 + offset
+    return array
+
+
+@pytest.mark.parametrize("kind", ["int8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("where", ["apart", "left", "right"])
+def test_a_large_result_is_stored_from_a_line_on_wherever_it_begins(kind, where):
+    dtype = np.dtype(kind)
+    for nbytes in (0, LINE, WORTH_A_LINE - 16, WORTH_A_LINE, WORTH_A_LINE + 16, 5 * WORTH_A_LINE):
+        count = nbytes // dtype.itemsize
+        for offset in range(0, LINE, dtype.itemsize):
+            operands = {"left": beginning(16, count, dtype), "right": beginning(32, count, dtype)}
+            out = operands.get(where, beginning(0, count, dtype))
+            moved = beginning(offset, count, dtype)
+            moved[:] = out
+            operands = {name: moved if name == where else a for name, a in operands.items()}
+            expected = operands["left"] + operands["right"]
+            calls = list(combining(np.add, operands["left"], operands["right"], moved))
+            for call in calls:
+                call()
+            np.testing.assert_array_equal(moved, expected)
+            parts = [call.keywords["out"] for call in calls]
+            assert sum(part.size for part in parts) == count
+            large = count * dtype.itemsize >= WORTH_A_LINE
+            assert len(parts) == (2 if large and offset else 1)
+            assert not large or parts[-1].ctypes.data % LINE == 0
+
+
+def test_a_line_that_no_element_begins_is_not_looked_for():
+    dtype = np.dtype(np.complex128)
+    out = beginning(8, WORTH_A_LINE, dtype)
+    assert len(list(combining(np.add, out, out, out))) == 1
+
+
+def test_what_is_no_function_of_numpys_gets_the_whole_array():
+    """A user's operation may act on several elements; the complex product has blocks anyway."""
+    dtype = np.dtype(np.complex128)
+    out = beginning(16, WORTH_A_LINE, dtype)
+    (call,) = combining(combine_for("prod", dtype), out, out, out)
+    assert call.keywords["out"] is out or call.keywords["out"].size == out.size
