@@ -82,7 +82,8 @@ def pytest_terminal_summary(terminalreporter, config):
     counts = os.environ.get("MPIRING_TEST_COUNTS")
     passed = len(terminalreporter.stats.get("passed", ()))
     under_mpi = config.getoption("--only-mpi")
-    if counts and passed and not (under_mpi and comm_world().rank > 0):
+    speaks_for_all = not (hasattr(config, "workerinput") or (under_mpi and comm_world().rank > 0))
+    if counts and passed and speaks_for_all:
         where = f"{comm_world().size} rank(s)" if under_mpi else "one process"
         if workers := config.getoption("numprocesses", None):
             where = f"{workers} processes"
