@@ -123,10 +123,11 @@ def combine_for(operation: str, dtype: DType) -> Combine:
 def combining(
     combine: Combine, left: Array, right: Array, out: Array
 ) -> Iterator[Callable[[], Any]]:
-    """Yield the calls that combine contiguous arrays into `out`: two, if one begins at no line.
+    """Yield the calls that combine contiguous arrays into `out`.
 
-    numpy's loops would store vectors that lie in two cache lines each. That takes twice as long,
-    more where another rank has just read them; and malloc puts large arrays 16 bytes behind a line.
+    That is one; or two where a large `out` begins at no cache line, so that the second begins at
+    one. numpy's loops would store vectors that lie in two lines each, which takes twice as long,
+    and more beside messages; and malloc puts large arrays 16 bytes behind a line.
     """
     before = 0
     if out.nbytes >= WORTH_A_LINE and isinstance(combine, np.ufunc):

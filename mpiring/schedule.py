@@ -79,7 +79,9 @@ class Schedule:
         """
         group = self.group_of(rank)
         rounds = self.rounds(rank) if rounds is None else rounds
-        return (() if is_inside(steps, group) else steps for steps in rounds) if group else rounds
+        if not group:
+            return rounds
+        return (() if is_inside(steps, group) else steps for steps in rounds)
 
 
 def is_inside(steps: Round, group: Collection[int]) -> bool:

@@ -24,16 +24,14 @@ def test_a_large_result_is_stored_from_a_line_on_wherever_it_begins(kind, where)
     for nbytes in (0, LINE, WORTH_A_LINE - 16, WORTH_A_LINE, WORTH_A_LINE + 16, 5 * WORTH_A_LINE):
         count = nbytes // dtype.itemsize
         for offset in range(0, LINE, dtype.itemsize):
-            operands = {"left": beginning(16, count, dtype), "right": beginning(32, count, dtype)}
-            out = operands.get(where, beginning(0, count, dtype))
-            moved = beginning(offset, count, dtype)
-            moved[:] = out
-            operands = {name: moved if name == where else a for name, a in operands.items()}
-            expected = operands["left"] + operands["right"]
-            calls = list(combining(np.add, operands["left"], operands["right"], moved))
+            out = beginning(offset, count, dtype)
+            left = out if where == "left" else beginning(16, count, dtype)
+            right = out if where == "right" else beginning(32, count, dtype)
+            expected = left + right
+            calls = list(combining(np.add, left, right, out))
             for call in calls:
                 call()
-            np.testing.assert_array_equal(moved, expected)
+            np.testing.assert_array_equal(out, expected)
             parts = [call.keywords["out"] for call in calls]
             assert sum(part.size for part in parts) == count
             large = count * dtype.itemsize >= WORTH_A_LINE
@@ -51,5 +49,6 @@ def test_what_is_no_function_of_numpys_gets_the_whole_array():
     """A user's operation may act on several elements; the complex product has blocks anyway."""
     dtype = np.dtype(np.complex128)
     out = beginning(16, WORTH_A_LINE, dtype)
-    (call,) = combining(combine_for("prod", dtype), out, out, out)
-    assert call.keywords["out"] is out or call.keywords["out"].size == out.size
+    for combine in (combine_for("prod", dtype), lambda left, right, /, *, out: None):
+        (call,) = combining(combine, out, out, out)
+        assert [array.size for array in (*call.args, call.keywords["out"])] == [out.size] * 3
