@@ -19,7 +19,7 @@ the communicator, or it is freed, and what is left when MPI ends.
 
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import prod
@@ -200,6 +200,8 @@ class NodeBarrier:
         self.turn = 0
         """Which block of each half comes next: 0 or 1."""
         self.freed = False
+        self.sync: Callable[[], object] = self.memory.win.Sync
+        """What a meeting begins and ends with; `check` where the memory is gone."""
 
     def make_stage(self) -> None:
         """Allocate the stage, 4 blocks for each rank. Collective at its first use.
@@ -228,11 +230,9 @@ class NodeBarrier:
 
     def __call__(self) -> None:
         """Return when all ranks have come as often as this one."""
-        self.check()
-        sync = self.memory.win.Sync
+        sync = self.sync
         sync()
-        self.times += 1
-        self.mine[0] = times = self.times
+        self.times = self.mine[0] = times = self.times + 1
         for flag in self.others:
             if flag[0] < times:
                 self._wait(flag, times)
@@ -259,6 +259,7 @@ class NodeBarrier:
     def free(self) -> None:
         """Give its memory back. Collective."""
         self.freed = True
+        self.sync = self.check
         for flag in (self.mine, *self.others):
             flag.release()
         self.memory.free()

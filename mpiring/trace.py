@@ -2,7 +2,7 @@
 
 from mpi4py import MPI
 
-from mpiring.arrays import copy, vector_loop
+from mpiring.arrays import copy, short_copy, vector_loop
 from mpiring.chunks import Split
 from mpiring.clock import GlobalClock
 from mpiring.node_memory import NodeBarrier
@@ -16,6 +16,7 @@ _KINDS = {
     MPI.Prequest.Startall: "start",
     MPI.Prequest.Waitall: "wait",
     copy: "copy",
+    short_copy: "copy",
     vector_loop: "copy",
 }
 

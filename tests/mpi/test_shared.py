@@ -306,7 +306,7 @@ def test_what_is_unfinished_is_told_as_scratch(comm, make, in_place):
     options = Options(segment=2048)
     plan = mpiring.allreduce_init(sendbuf, recvbuf, algorithm="shared", options=options)
     calls = plan._finish if in_shared_memory(comm, recvbuf) else []
-    written = [call.keywords["out"] for call in calls if getattr(call, "func", None) is np.add]
+    written = [call.args[-1] for call in calls if getattr(call, "func", None) is np.add]
     elsewhere = [out.base for out in written if not np.shares_memory(out, recvbuf)]
     assert sum({id(base): base.nbytes for base in elsewhere}.values()) == plan.scratch_nbytes
     if not in_place or comm.size < 3:
