@@ -35,6 +35,8 @@ ORDINARY, NODE_SHARED = BUFFERS = ("ordinary", "node-shared")
 """Kinds of buffers: a program's own arrays, and those in windows that the ranks of a node share."""
 FARTHEST = 2.0
 """A row is for situations up to a factor of four away, in all."""
+RUNS = "runs"
+"""In `measured`: how many runs all found the library's own call slower than what is picked."""
 VARIABLE = "MPIRING_DECISION"
 """Names the file with a table in the environment."""
 
@@ -158,9 +160,10 @@ class Row:
         m = self.measured
         if not m.keys() >= {"started", "mpi_library", "thread_level", "cpu_model", "dtype", "op"}:
             return ""
+        runs = f", the last of {m[RUNS]} runs," if m.get(RUNS, 1) != 1 else ""
         return (
-            f"Measured {m['started']} with {m['mpi_library']} at thread level {m['thread_level']},"
-            f" {m['dtype']} {m['op']}, on {m['cpu_model']}."
+            f"Measured {m['started']}{runs} with {m['mpi_library']} at thread level"
+            f" {m['thread_level']}, {m['dtype']} {m['op']}, on {m['cpu_model']}."
         )
 
 
@@ -177,10 +180,14 @@ class Table:
             if situation in situations[:number]:
                 raise UsageError(f"two situations are the same: {situation}")
 
+    def row(self, situation: Situation) -> Row | None:
+        """Return the row for exactly this situation, if there is one."""
+        return self._by_situation.get(situation)
+
     def nearest(self, situation: Situation) -> Row | None:
         """Return the row for a situation, or else the nearest; of equally near ones the first."""
-        if situation in self._by_situation:
-            return self._by_situation[situation]
+        if (exact := self.row(situation)) is not None:
+            return exact
         near = [(situation.distance(row.situation), row) for row in self.rows]
         distance, row = min(near, key=itemgetter(0), default=(inf, None))
         return row if distance <= FARTHEST else None

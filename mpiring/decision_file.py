@@ -16,7 +16,7 @@
     ]
 
 A rule has the options of its algorithm beside its name, as they are called in `mpiring.Options`.
-What `measured` says of a situation is for people.
+What `measured` says of a situation is for people, and its times for `mpiring tune --confirm`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 from mpiring import toml
 from mpiring.decision import BUFFERS, MULTIPLE, THREAD_LEVELS, Pick, Row, Rule, Situation, Table
 from mpiring.errors import UsageError
-from mpiring.fields import MAPPING, POSITIVE, SEQUENCE, TEXT
+from mpiring.fields import MAPPING, NUMBER, POSITIVE, SEQUENCE, TEXT
 from mpiring.options import Options
 from mpiring.units import format_size, parse_size
 
@@ -68,6 +68,23 @@ def digest(table: Table) -> str:
     """Return a short name of what a table picks, the same whenever and on what it was measured."""
     rules = Table(tuple(replace(row, measured={}) for row in table.rows), table.source)
     return blake2b(to_toml(rules).encode(), digest_size=8).hexdigest()
+
+
+def times_us(row: Row) -> dict[int, dict[str, float]]:
+    """Return the medians that a row has beside its rules, by size in bytes and by name.
+
+    Raises UsageError where there are none, or what is there is something else.
+    """
+    try:
+        lines = _each(SEQUENCE.read(row.measured, TIMES), TIMES, _line)
+    except ValueError as error:
+        raise UsageError(f"measured of {row.situation}: {error}") from None
+    return dict(lines)
+
+
+def _line(document: Mapping[str, Any]) -> tuple[int, dict[str, float]]:
+    times = {name: NUMBER.read(document, name) for name in document if name != "size"}
+    return parse_size(TEXT.read(document, "size")), times
 
 
 def _each(values: Sequence[Any], name: str, read_one: Callable[[Any], T]) -> tuple[T, ...]:

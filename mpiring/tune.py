@@ -4,8 +4,9 @@ The final has samples of its own: those by which the finalists were chosen favou
 in them.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from mpi4py import MPI
@@ -16,9 +17,10 @@ from mpiring.arrays import dtype_named
 from mpiring.bench import Bench, Config
 from mpiring.chunks import Split
 from mpiring.cost import traffic
-from mpiring.decision import AUTO, Pick, Row, Situation, merged
-from mpiring.decision_file import TIMES
+from mpiring.decision import AUTO, RUNS, Pick, Row, Situation, merged
+from mpiring.decision_file import TIMES, times_us
 from mpiring.errors import UsageError
+from mpiring.fields import POSITIVE
 from mpiring.implementation import library_name, thread_level
 from mpiring.noise import Noise
 from mpiring.options import Options
@@ -44,12 +46,37 @@ class Contest(Config):
     """A benchmark of algorithms with options of their own, each called by the words for both."""
 
     picks: Mapping[str, Pick] = field(default_factory=dict)
+    entrants: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """By size in bytes, who alone takes part there; else whoever can run."""
+    runs: int = 1
+    """How many measurements count, with this one."""
 
     @classmethod
     def of_all(cls, config: Config) -> "Contest":
         """Return the one between all variants of the algorithms of a configuration."""
-        same = {name: getattr(config, name) for name in config.__dataclass_fields__}
-        return cls(**same, picks={str(one): one for one in variants(config.algorithms)})
+        picks = {str(one): one for one in variants(config.algorithms)}
+        return cls(**_fields(config), picks=picks)
+
+    @classmethod
+    def again(cls, config: Config, row: Row) -> "Contest":
+        """Return the one between those that were faster than `native` by the times in a row.
+
+        Its sizes are the row's. Raises UsageError where the row has no such times.
+        """
+        known = {str(one): one for one in variants(ALGORITHMS)}
+        entrants = {}
+        for nbytes, times in times_us(row).items():
+            faster = [name for name, us in times.items() if us < times.get(NATIVE, inf)]
+            entrants[nbytes] = list(dict.fromkeys((*faster, NATIVE)))
+        names = dict.fromkeys(name for some in entrants.values() for name in some)
+        if strange := [name for name in names if name not in known]:
+            raise UsageError(f"unknown algorithm {strange[0]!r} in the times of {row.situation}")
+        return cls(
+            **_fields(config) | {"sizes": tuple(entrants)},
+            picks={name: known[name] for name in names},
+            entrants=entrants,
+            runs=1 + POSITIVE.check(row.measured.get(RUNS, 1), RUNS),
+        )
 
     @property
     def names(self) -> list[str]:
@@ -59,6 +86,10 @@ class Contest(Config):
     def pick_of(self, name: str) -> Pick:
         """Return the algorithm and its options."""
         return self.picks[name]
+
+
+def _fields(config: Config) -> dict[str, Any]:
+    return {name: getattr(config, name) for name in config.__dataclass_fields__}
 
 
 def variants(algorithms: Iterable[str]) -> Iterator[Pick]:
@@ -112,6 +143,12 @@ def candidates(
     ]
 
 
+def situation_of(config: Config, topology: Topology) -> Situation:
+    """Return the situation that a tuning of this configuration is for."""
+    itemsize = dtype_named(config.dtype).itemsize
+    return Situation.of(topology, library_name(), itemsize, config.buffers, thread_level())
+
+
 class Tuning:
     """A search for the rules of one situation. Running it is collective."""
 
@@ -154,7 +191,7 @@ class Tuning:
             self.picked.append(incumbent)
             yield incumbent, finals
 
-    def row(self, **measured: object) -> Row:
+    def row(self, **measured: Any) -> Row:
         """Return the rules, with the times beside what else is `measured`."""
         names = without_blips(self.picked, list(self.finals.values()))
         picks = [self.contest.picks[name] for name in names]
@@ -162,21 +199,24 @@ class Tuning:
             {"size": format_size(nbytes), **{name: _microseconds(p) for name, p in finals.items()}}
             for nbytes, finals in self.finals.items()
         ]
-        situation = Situation.of(
-            self.topology, library_name(), self.itemsize, self.contest.buffers, thread_level()
-        )
+        if self.contest.runs > 1:
+            measured[RUNS] = self.contest.runs
+        situation = situation_of(self.contest, self.topology)
         rules = merged(list(zip(self.finals, picks, strict=True)))
         return Row(situation, rules, {**measured, TIMES: times})
 
     def final(self, nbytes: int, incumbent: str) -> Points:
         """Measure everything, and then the best beside the library's and what was picked before."""
         sampling, picks = self.contest.sampling, self.contest.picks
-        count = nbytes // self.itemsize
-        entered = candidates(self.comm, picks.values(), self.topology, count, self.itemsize)
+        entered = self.contest.entrants.get(nbytes)
+        if entered is None:
+            count = nbytes // self.itemsize
+            able = candidates(self.comm, picks.values(), self.topology, count, self.itemsize)
+            entered = list(dict.fromkeys((*map(str, able), incumbent)))
         heats_s = sampling.time_limit_s * SHARE_OF_HEATS
         heats = self.measured(
             nbytes,
-            dict.fromkeys((*map(str, entered), incumbent)),
+            entered,
             sampling=replace(sampling, time_limit_s=heats_s, fewest=FEWEST_IN_HEATS),
         )
         self.wrong += [point for point in heats.values() if point.check_ok is False]
@@ -184,7 +224,7 @@ class Tuning:
         finalists = dict.fromkeys((*fastest(ours, FINALISTS), incumbent, *OF_THE_LIBRARY))
         finals = self.measured(
             nbytes,
-            [name for name in finalists if heats[name].samples_s],
+            [name for name in finalists if name in heats and heats[name].samples_s],
             sampling=replace(sampling, time_limit_s=sampling.time_limit_s - heats_s),
             check=False,  # once is enough
         )

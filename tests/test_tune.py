@@ -100,6 +100,62 @@ def test_other_situations_stay_and_the_same_one_is_measured_anew(tuned, tmp_path
     ]
 
 
+def known_times(path, **times_us):
+    """Make a file of the measured one, with such times at 8 B and at 64 KiB."""
+    (row,) = read(path.read_text(), "d.toml").rows
+    lines = [{"size": size, **times_us} for size in ("8 B", "64 KiB")]
+    rules = (Rule(None, Pick("naive")),)
+    return to_toml(Table((Row(row.situation, rules, {**row.measured, "times_us": lines}),), ""))
+
+
+def test_what_is_confirmed_was_faster_each_time_and_nothing_else_is_measured(tuned, tmp_path):
+    path = tmp_path / "d.toml"
+    path.write_text(known_times(tuned[0], native=1e6, naive=1, ring=2e6))
+    for runs in (2, 3):
+        finished = mpiring(2, "tune", "-q", "--time-limit", "0.05", "--confirm", "-o", path)
+        assert finished.status == 0, finished.stderr
+        (row,) = read(path.read_text(), "d.toml").rows
+        assert row.measured["runs"] == runs
+        assert f", the last of {runs} runs, with " in mpiring(0, "tune", "--show", path).stdout
+        times = row.measured["times_us"]
+        assert [one["size"] for one in times] == ["8 B", "64 KiB"]
+        assert {rule.pick.algorithm for rule in row.rules} <= {"naive", "native"}
+        measured = {frozenset(one) - {"size"} for one in times}
+        if runs == 2:
+            assert measured == {frozenset(("native", "naive"))}
+            path.write_text(known_times(path, native=5, naive=5, ring=6, native_persistent=7))
+        else:
+            assert measured == {frozenset(("native",))}
+            assert [rule.pick for rule in row.rules] == [Pick("native")]
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "said"),
+    [
+        (
+            "mpi_library",
+            None,
+            "nothing to confirm, it has no rules for 1 node with 2 ranks, 4-byte",
+        ),
+        ("times_us", "times_ms", "nothing to confirm: measured of .*: times_us is missing"),
+        ("native =", "nativ =", "nothing to confirm: unknown algorithm 'nativ' in the times of 1"),
+        ('size = "', 'size = "x', "nothing to confirm: measured of .*: times_us 1: 'x8 B' is not"),
+        ("native = 1.5", 'native = "x"', 'times_us 1: native is "x" instead of a number'),
+        ("[situation.measured]", "[situation.measured]\nruns = 0", "runs is 0, which is out of"),
+    ],
+)
+def test_what_cannot_be_confirmed_is_said(tuned, tmp_path, was, becomes, said):
+    path = tmp_path / "d.toml"
+    if becomes:
+        text = known_times(tuned[0], native=1.5)
+        assert was in text
+        path.write_text(text.replace(was, becomes, 1))
+    finished = mpiring(2, "tune", "-q", "--confirm", "-o", path)
+    assert (finished.status, finished.stdout) == (2, ""), finished.stdout
+    assert len(re.findall(said, finished.stderr)) == 1, finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
 def test_what_another_run_wrote_meanwhile_stays(tuned, tmp_path):
     path = tmp_path / "d.toml"
     program = (
@@ -188,7 +244,7 @@ def test_the_variable_of_rank_0_counts(decision, names):
     ranks = ["-n", "1", *own[0], *command, ":", "-n", "1", *own[1], *command]
     ((name, note),) = ran(run(["mpirun", *ranks], timeout=20)).values()
     assert (name == "auto: parameter_server") == (names == 0)
-    assert note.endswith(f", by {decision}" if names == 0 else ", by the built-in table")
+    assert (f", by {decision}" if names == 0 else ", by the built-in table") in note
 
 
 SITUATION = Situation("MPICH", 1, 2, 4)
@@ -236,6 +292,9 @@ def test_a_file_that_auto_cannot_go_by_is_refused(tmp_path, content, said, varia
         (["tune", "-o", "x.toml", "--show", "x.toml"], "tune needs either -o"),
         (["tune", "--show", "built-in", "-s", "8"], "--sizes changes nothing: --show measures"),
         (["tune", "--show", "built-in", "-q"], "--quiet changes nothing: --show measures"),
+        (["tune", "-o", "x.toml", "--confirm", "-s", "8"], "--sizes changes nothing: --confirm"),
+        (["tune", "-o", "x.toml", "--confirm", "-a", "ring"], "--algorithms changes nothing: --c"),
+        (["tune", "--confirm", "--show", "built-in"], "--confirm changes nothing: --show"),
         (["tune", "-o", "x.toml", "-v", "-q"], "-v and -q exclude each other"),
         (["topology", "measure", "-v", "-q"], "-v and -q exclude each other"),
         (["tune", "-o", ""], "the name of the file is empty"),

@@ -6,7 +6,7 @@ import click
 from mpi4py import MPI
 
 from mpiring.agreement import on_rank_zero, together
-from mpiring.bench import check_memory, whole_elements
+from mpiring.bench import Config, check_memory, whole_elements
 from mpiring.cli.job import survey_job
 from mpiring.cli.screen import say, warn
 from mpiring.decision import Table
@@ -20,7 +20,8 @@ from mpiring.report.progress import Verbosity, progress
 from mpiring.results import Result
 from mpiring.stop import Stop
 from mpiring.texts import read_text
-from mpiring.tune import Contest, Tuning
+from mpiring.topology import Topology
+from mpiring.tune import Contest, Tuning, situation_of
 from mpiring.units import counted
 
 ABOUT = (
@@ -37,20 +38,24 @@ class Search:
         self,
         comm: MPI.Intracomm,
         stop: Stop,
-        contest: Contest,
+        config: Config,
         topology_file: str | None,
         output: str,
         verbosity: Verbosity,
+        confirm: bool = False,
     ) -> None:
+        """`confirm`: measure again what `output` has of this situation, and nothing else."""
         self.comm = comm
-        self.contest = contest
         self.output = output
         self.speaks = comm.rank == 0
         self.verbosity: Verbosity = verbosity if self.speaks else "quiet"
         self.machine, topology = survey_job(comm, topology_file)
+        known = on_rank_zero(comm, lambda: _known(output))
+        self.contest = contest = together(
+            comm, lambda: _again(config, known, topology) if confirm else Contest.of_all(config)
+        )
         self.rounded = together(comm, lambda: whole_elements(contest))
         check_memory(contest, self.machine)
-        on_rank_zero(comm, lambda: _known(output))
         noise = measure_noise(comm)
         self.at = environment(self.machine, topology, noise, noise.floor_s(contest.sampling.sync))
         self.tuning = Tuning(comm, contest, topology, noise, stop)
@@ -100,6 +105,17 @@ class Search:
         )
         if self.speaks:
             click.echo(f"{self.output} is written")
+
+
+def _again(config: Config, known: Table, topology: Topology) -> Contest:
+    situation = situation_of(config, topology)
+    row = known.row(situation)
+    if row is None:
+        raise UsageError(f"{known.source}: nothing to confirm, it has no rules for {situation}")
+    try:
+        return Contest.again(config, row)
+    except ValueError as error:
+        raise UsageError(f"{known.source}: nothing to confirm: {error}") from None
 
 
 def _known(path: str) -> Table:

@@ -1,5 +1,6 @@
 """`mpiring tune`: measure what `auto` picks."""
 
+from collections.abc import Collection
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,12 @@ def _shared() -> list[click.Parameter]:
     help="The decision file. What it says of other situations stays in it.",
 )
 @click.option(
+    "--confirm",
+    is_flag=True,
+    help="Measure again what the file has of this situation as faster than MPI_Allreduce, and keep"
+    " what still is.",
+)
+@click.option(
     "--show",
     type=FILE,
     metavar="FILE.toml",
@@ -51,6 +58,7 @@ def tune(
     /,
     algorithms: tuple[str, ...],
     output: str | None,
+    confirm: bool,
     show: str | None,
     sizes: tuple[int, ...],
     dtype: str,
@@ -69,27 +77,32 @@ def tune(
     mpirun -n 4 mpiring tune -o decision.toml
     mpirun -n 4 mpiring bench -a auto --decision decision.toml
     mpiring tune --show decision.toml
+    mpirun -n 4 mpiring tune --confirm -o decision.toml
 
     Start it as the jobs that it is for: what is found holds for this MPI library, this number of
     nodes and of ranks on each, this width of elements and this kind of arrays. At each size all
     algorithms are verified and sampled once over, also with segments of 32, 128 and 512 KiB; then
     the three best are, for longer, beside MPI_Allreduce, the same as a persistent request, and what
     was picked at the size before. The pick changes only where another one is faster by more than
-    chance and 5 %. With the default sizes it takes about a minute and a half on 2 ranks. What
-    gives wrong data is named and not picked, and the exit status is 1. After a signal, which stops
-    all ranks together, the file is as it was, and the status is 4.
+    chance and 5 %. With the default sizes it takes about a minute and a half on 2 ranks.
+
+    How near the ranks' cores or nodes are to each other may differ from run to run, and with it who
+    is fastest. --confirm measures what the file has as faster than MPI_Allreduce, at its sizes, on
+    the ranks of this run, and keeps what is faster here as well.
+
+    What gives wrong data is named and not picked, and the exit status is 1. After a signal, which
+    stops all ranks together, the file is as it was, and the status is 4.
     """
     if bool(output) == bool(show):
         raise UsageError("tune needs either -o FILE.toml, or --show FILE.toml")
     if show:
-        for option in ctx.command.params:
-            name = option.name or ""
-            given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-            if given and name != "show":
-                raise UsageError(f"{option.opts[-1]} changes nothing: --show measures nothing")
+        others = [option.name for option in ctx.command.params if option.name != "show"]
+        _refuse_given(ctx, others, "--show measures nothing")
         _show(show)
         return
     assert output
+    if confirm:
+        _refuse_given(ctx, ("algorithms", "sizes"), "--confirm measures what the file has")
     from mpiring.cli.job import job
     from mpiring.signals import Hearing
 
@@ -99,14 +112,21 @@ def tune(
         from mpiring.cli.search import Search
         from mpiring.sampling import Sampling
         from mpiring.stop import Stop
-        from mpiring.tune import Contest
 
         sampling = Sampling(time_limit_s=time_limit, sync=sync)
         config = Config(algorithms, sizes, dtype, op, buffers=buffers, seed=seed, sampling=sampling)
-        contest = Contest.of_all(config)
-        search = Search(comm, Stop(comm, hearing), contest, topology_file, output, verbosity)
+        stop = Stop(comm, hearing)
+        search = Search(comm, stop, config, topology_file, output, verbosity, confirm)
         search.run()
     ctx.exit(1 if search.wrong else NOT_ALL if search.stopped else 0)
+
+
+def _refuse_given(ctx: click.Context, names: Collection[str | None], reason: str) -> None:
+    """Raise UsageError if one of the options of these names is on the command line."""
+    for option in ctx.command.params:
+        given = ctx.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if given and option.name in names:
+            raise UsageError(f"{option.opts[-1]} changes nothing: {reason}")
 
 
 def _show(path: str) -> None:
