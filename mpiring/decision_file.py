@@ -22,9 +22,11 @@ What `measured` says of a situation is for people, and its times for `mpiring tu
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from hashlib import blake2b
-from typing import Any, TypeVar
+from math import inf
+from typing import Any, NamedTuple, TypeVar
 
 from mpiring import toml
+from mpiring.algorithms.algorithm import NATIVE
 from mpiring.decision import BUFFERS, MULTIPLE, THREAD_LEVELS, Pick, Row, Rule, Situation, Table
 from mpiring.errors import UsageError
 from mpiring.fields import MAPPING, NUMBER, POSITIVE, SEQUENCE, TEXT
@@ -33,7 +35,9 @@ from mpiring.units import format_size, parse_size
 
 T = TypeVar("T")
 TIMES = "times_us"
-"""In `measured`: a table for each size, with the medians of the final in microseconds."""
+"""In `measured`: a table for each size, with the medians of the final in microseconds, and a list
+of what earlier runs found slower than `native`."""
+SIZE, SLOWER = "size", "slower"
 
 SCHEMA = "mpiring.decision/1"
 OPTIONS = tuple(field.name for field in fields(Options) if field.name != "rendezvous")
@@ -70,10 +74,26 @@ def digest(table: Table) -> str:
     return blake2b(to_toml(rules).encode(), digest_size=8).hexdigest()
 
 
-def times_us(row: Row) -> dict[int, dict[str, float]]:
-    """Return the medians that a row has beside its rules, by size in bytes and by name.
+class Times(NamedTuple):
+    """What is known of a size."""
 
-    Raises UsageError where there are none, or what is there is something else.
+    us: Mapping[str, float]
+    """The medians of the final, by name."""
+    before: Sequence[str] = ()
+    """What runs before that one found slower than `native`."""
+
+    @property
+    def slower(self) -> list[str]:
+        """What any run found slower than `native`, or no faster."""
+        most = self.us.get(NATIVE, inf)
+        now = (name for name, us in self.us.items() if us >= most and name != NATIVE)
+        return list(dict.fromkeys((*self.before, *now)))
+
+
+def times(row: Row) -> dict[int, Times]:
+    """Return what a row has beside its rules, by size in bytes.
+
+    Raises UsageError where there is nothing, or what is there is something else.
     """
     try:
         lines = _each(SEQUENCE.read(row.measured, TIMES), TIMES, _line)
@@ -82,9 +102,17 @@ def times_us(row: Row) -> dict[int, dict[str, float]]:
     return dict(lines)
 
 
-def _line(document: Mapping[str, Any]) -> tuple[int, dict[str, float]]:
-    times = {name: NUMBER.read(document, name) for name in document if name != "size"}
-    return parse_size(TEXT.read(document, "size")), times
+def times_line(nbytes: int, known: Times) -> dict[str, Any]:
+    """Return what is known of a size as it stands in a file."""
+    before = {SLOWER: list(known.before)} if known.before else {}
+    return {SIZE: format_size(nbytes), **known.us, **before}
+
+
+def _line(document: Mapping[str, Any]) -> tuple[int, Times]:
+    us = {n: NUMBER.read(document, n) for n in document if n not in (SIZE, SLOWER)}
+    before = SEQUENCE.check(document.get(SLOWER, []), SLOWER)
+    slower = [TEXT.check(name, SLOWER) for name in before]
+    return parse_size(TEXT.read(document, SIZE)), Times(us, slower)
 
 
 def _each(values: Sequence[Any], name: str, read_one: Callable[[Any], T]) -> tuple[T, ...]:

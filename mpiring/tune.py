@@ -4,9 +4,8 @@ The final has samples of its own: those by which the finalists were chosen favou
 in them.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import inf
 from typing import Any
 
 from mpi4py import MPI
@@ -18,7 +17,7 @@ from mpiring.bench import Bench, Config
 from mpiring.chunks import Split
 from mpiring.cost import traffic
 from mpiring.decision import AUTO, RUNS, Pick, Row, Situation, merged
-from mpiring.decision_file import TIMES, times_us
+from mpiring.decision_file import TIMES, Times, times, times_line
 from mpiring.errors import UsageError
 from mpiring.fields import POSITIVE
 from mpiring.implementation import library_name, thread_level
@@ -46,8 +45,8 @@ class Contest(Config):
     """A benchmark of algorithms with options of their own, each called by the words for both."""
 
     picks: Mapping[str, Pick] = field(default_factory=dict)
-    entrants: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    """By size in bytes, who alone takes part there; else whoever can run."""
+    earlier: Mapping[int, Times] = field(default_factory=dict)
+    """By size in bytes, what is known from earlier runs; else all that can run takes part."""
     runs: int = 1
     """How many measurements count, with this one."""
 
@@ -64,19 +63,27 @@ class Contest(Config):
         Its sizes are the row's. Raises UsageError where the row has no such times.
         """
         known = {str(one): one for one in variants(ALGORITHMS)}
-        entrants = {}
-        for nbytes, times in times_us(row).items():
-            faster = [name for name, us in times.items() if us < times.get(NATIVE, inf)]
-            entrants[nbytes] = list(dict.fromkeys((*faster, NATIVE)))
-        names = dict.fromkeys(name for some in entrants.values() for name in some)
+        earlier = times(row)
+        names = dict.fromkeys(name for size in earlier.values() for name in (NATIVE, *size.us))
         if strange := [name for name in names if name not in known]:
             raise UsageError(f"unknown algorithm {strange[0]!r} in the times of {row.situation}")
         return cls(
-            **_fields(config) | {"sizes": tuple(entrants)},
+            **_fields(config) | {"sizes": tuple(earlier)},
             picks={name: known[name] for name in names},
-            entrants=entrants,
+            earlier=earlier,
             runs=1 + POSITIVE.check(row.measured.get(RUNS, 1), RUNS),
         )
+
+    def still_in(self, nbytes: int, incumbent: str) -> list[str] | None:
+        """Return what no run found slower than `native` at a size; None where nothing is known.
+
+        The incumbent is among that if it was not measured here: its rule shall not end for nothing.
+        """
+        if nbytes not in self.earlier:
+            return None
+        known = self.earlier[nbytes]
+        names = dict.fromkeys((NATIVE, *known.us, incumbent))
+        return [name for name in names if name not in known.slower]
 
     @property
     def names(self) -> list[str]:
@@ -195,20 +202,22 @@ class Tuning:
         """Return the rules, with the times beside what else is `measured`."""
         names = without_blips(self.picked, list(self.finals.values()))
         picks = [self.contest.picks[name] for name in names]
-        times = [
-            {"size": format_size(nbytes), **{name: _microseconds(p) for name, p in finals.items()}}
-            for nbytes, finals in self.finals.items()
-        ]
+        lines = [self._line(nbytes, finals) for nbytes, finals in self.finals.items()]
         if self.contest.runs > 1:
             measured[RUNS] = self.contest.runs
         situation = situation_of(self.contest, self.topology)
         rules = merged(list(zip(self.finals, picks, strict=True)))
-        return Row(situation, rules, {**measured, TIMES: times})
+        return Row(situation, rules, {**measured, TIMES: lines})
+
+    def _line(self, nbytes: int, finals: Points) -> dict[str, Any]:
+        earlier = self.contest.earlier.get(nbytes)
+        us = {name: _microseconds(point) for name, point in finals.items()}
+        return times_line(nbytes, Times(us, earlier.slower if earlier else ()))
 
     def final(self, nbytes: int, incumbent: str) -> Points:
         """Measure everything, and then the best beside the library's and what was picked before."""
         sampling, picks = self.contest.sampling, self.contest.picks
-        entered = self.contest.entrants.get(nbytes)
+        entered = self.contest.still_in(nbytes, incumbent)
         if entered is None:
             count = nbytes // self.itemsize
             able = candidates(self.comm, picks.values(), self.topology, count, self.itemsize)
