@@ -38,6 +38,8 @@ from mpiring.topology import Topology
 STAND_INS = (NATIVE_PICK, Pick("ring"), Pick("recursive_doubling"))
 """For a pick that cannot run. The library lacks some dtypes; ring needs an operation that commutes.
 """
+UNCROWDED = Table((), f"{built_in.NAME}, which is for ranks with a core each,")
+"""What is left of it for others, who wait for each other's turn rather than for bytes."""
 REFUSALS = (UsageError, Unsupported)
 """What an algorithm that cannot run raises."""
 
@@ -89,7 +91,8 @@ def _picked(
 ) -> Request:
     """Ask for what the table picks for this `kind` of buffers, or for the `stand_in` of it."""
     checked = _Checked(ours, asked)
-    tables = _tables(asked.decision if asked.decision is not None else ours.decision)
+    decision = asked.decision if asked.decision is not None else ours.decision
+    tables = _tables(decision, UNCROWDED if ours.crowded else built_in.table())
     work = checked.buffers.work
     situation = Situation.of(checked.topology, library_name(), work.itemsize, kind, thread_level())
     pick, reason = choose(tables, situation, work.nbytes)
@@ -203,12 +206,12 @@ def _check_memory(detected: Topology, group: Sequence[int]) -> None:
             )
 
 
-def _tables(decision: Any) -> tuple[Table, ...]:
+def _tables(decision: Any, last: Table) -> tuple[Table, ...]:
     """Return the tables that `auto` goes by, or raise what is wrong with the one to begin with."""
     if decision is None:
-        return (built_in.table(),)
+        return (last,)
     if isinstance(decision, MpiringError):
         raise decision
     if not isinstance(decision, Table):
         raise Unsupported(f"decision is of type {type(decision).__name__}, not a Table")
-    return decision, built_in.table()
+    return decision, last

@@ -17,6 +17,7 @@ from mpiring.decision import VARIABLE, Table
 from mpiring.decision_file import read
 from mpiring.detection import detect_topology
 from mpiring.errors import MpiringError, Unsupported, UsageError
+from mpiring.machine import is_crowded
 from mpiring.node_memory import NodeBarrier, SharedArrays
 from mpiring.schedule import MOST_MESSAGES
 from mpiring.texts import read_text
@@ -37,6 +38,8 @@ class Private:
 
     comm: MPI.Intracomm
     topology: Topology
+    crowded: bool = False
+    """Whether some node has more ranks than cores."""
     decision: Table | MpiringError | None = None
     tags: Iterator[int] = field(
         default_factory=lambda: (tag % _TAGS for tag in count(0, MOST_MESSAGES))
@@ -94,7 +97,9 @@ def private(comm: Any) -> Private:
     if isinstance(kept, Private):
         return kept
     duplicate = comm.Dup()
-    made = Private(duplicate, detect_topology(duplicate), _decision(duplicate))
+    topology = detect_topology(duplicate)
+    crowded = is_crowded(duplicate, topology.nodes)
+    made = Private(duplicate, topology, crowded, _decision(duplicate))
     comm.Set_attr(_keyval(), made)
     return made
 

@@ -222,7 +222,11 @@ def choose(tables: Sequence[Table], situation: Situation, nbytes: int) -> Choice
         if row.situation != situation:
             reason += f"; its nearest rules are for {_differing(row.situation, situation)}"
         return Choice(row.pick(nbytes), reason)
-    return Choice(NATIVE_PICK, f"since there is no rule near {situation}")
+    sources = [table.source for table in tables]
+    lacking = (
+        f"neither {' nor '.join(sources)} has a" if len(sources) > 1 else f"{sources[0]} has no"
+    )
+    return Choice(NATIVE_PICK, f"since {lacking} rule near {situation}")
 
 
 def merged(picks: Sequence[tuple[int, Pick]]) -> tuple[Rule, ...]:

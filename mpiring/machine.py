@@ -78,6 +78,12 @@ def survey(comm: MPI.Intracomm, nodes: Groups) -> Machine:
     )
 
 
+def is_crowded(comm: MPI.Intracomm, nodes: Groups) -> bool:
+    """Return whether some node has more ranks than cores that they may use. Collective."""
+    affinities = comm.allgather(frozenset(os.sched_getaffinity(0)))
+    return any(len(ranks) > _union(affinities[rank] for rank in ranks) for ranks in nodes)
+
+
 def _least(numbers: Iterable[int | None]) -> int | None:
     return min((number for number in numbers if number is not None), default=None)
 

@@ -5,7 +5,9 @@ in them.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from mpi4py import MPI
@@ -15,6 +17,7 @@ from mpiring.algorithms.algorithm import NATIVE, OF_THE_LIBRARY
 from mpiring.arrays import dtype_named
 from mpiring.bench import Bench, Config
 from mpiring.chunks import Split
+from mpiring.closed_forms import closed_form
 from mpiring.cost import traffic
 from mpiring.decision import AUTO, RUNS, Pick, Row, Situation, merged
 from mpiring.decision_file import TIMES, Times, times, times_line
@@ -24,7 +27,7 @@ from mpiring.implementation import library_name, thread_level
 from mpiring.noise import Noise
 from mpiring.options import Options
 from mpiring.results import Point
-from mpiring.topology import Topology
+from mpiring.topology import Level, Topology
 from mpiring.tuning import Points, fastest, winner, without_blips
 from mpiring.units import format_size
 
@@ -32,6 +35,8 @@ FINALISTS = 3
 """Beside those, and beside what was picked at the size before."""
 SEGMENTS = (32 << 10, 128 << 10, 512 << 10)
 """Bytes, tried of whatever can be cut, beside its own default."""
+MORE = 8
+"""Times as many ranks, to tell those apart that do the same on few."""
 SHARE_OF_HEATS = 1 / 3
 """Of the time for a size; the rest is the final's."""
 FEWEST_IN_HEATS = 3
@@ -113,8 +118,8 @@ def candidates(
 ) -> list[Pick]:
     """Return which of `picks` to try on `count` elements, in their order. Collective.
 
-    They can run there; of several with the same rounds on every rank only the first is among them;
-    and they do not send far more than another one.
+    They can run there; of several with the same rounds on every rank only that is among them which
+    would send least on more ranks; and they do not send far more than another one.
     """
     able: list[Pick] = []
     work: list[Hashable] = []
@@ -143,11 +148,28 @@ def candidates(
     busiest = [max(column) for column in zip(*(sent for _, sent in everyone), strict=True)]
     least = min(filter(None, busiest), default=0)
     bound = MOST_TRAFFIC * least if count * itemsize >= FROM_NBYTES else max(busiest)
-    return [
-        one
-        for index, one in enumerate(able)
-        if same.index(same[index]) == index and busiest[index] <= bound
+    alike: dict[Hashable, list[Pick]] = {}
+    for one, group, nbytes in zip(able, same, busiest, strict=True):
+        if nbytes <= bound:
+            alike.setdefault(group, []).append(one)
+    least_by_more = [
+        group[0] if len(group) == 1 else min(group, key=lambda one: _sent_by_more(comm.size, one))
+        for group in alike.values()
     ]
+    return [one for one in able if one in least_by_more]
+
+
+def _sent_by_more(ranks: int, pick: Pick) -> tuple[float, float]:
+    """Return the elements and messages that it would send on more ranks, for which rules are, too.
+
+    That is for jobs near the one that is tuned for.
+    """
+    more = Topology(MORE * ranks, (Level("node", (tuple(range(MORE * ranks)),)),))
+    with suppress(UsageError):
+        form = closed_form(ALGORITHMS[pick.algorithm], more, pick.options, more.size, itemsize=1)
+        if form:
+            return float(form.bytes_sent), form.messages_sent
+    return inf, inf
 
 
 def situation_of(config: Config, topology: Topology) -> Situation:

@@ -109,8 +109,8 @@ def test_the_reason_names_the_table_and_what_does_not_fit():
     nowhere = Situation("Open MPI", 2, 8, 4, ORDINARY)
     assert choose([mine, theirs], nowhere, 8) == (
         NATIVE,
-        "since there is no rule near 2 nodes with 8 ranks each, 4-byte elements, ordinary arrays,"
-        " Open MPI",
+        "since neither d.toml nor the built-in table has a rule near 2 nodes with 8 ranks each,"
+        " 4-byte elements, ordinary arrays, Open MPI",
     )
 
 
