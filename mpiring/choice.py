@@ -40,6 +40,9 @@ STAND_INS = (NATIVE_PICK, Pick("ring"), Pick("recursive_doubling"))
 """
 UNCROWDED = Table((), f"{built_in.NAME}, which is for ranks with a core each,")
 """What is left of it for others, who wait for each other's turn rather than for bytes."""
+LONGER_THAN_A_TURN = 16 << 20
+"""From so many bytes on they wait for bytes, too: moving these takes more than the milliseconds
+that a scheduler lets each of them run."""
 REFUSALS = (UsageError, Unsupported)
 """What an algorithm that cannot run raises."""
 
@@ -92,8 +95,9 @@ def _picked(
     """Ask for what the table picks for this `kind` of buffers, or for the `stand_in` of it."""
     checked = _Checked(ours, asked)
     decision = asked.decision if asked.decision is not None else ours.decision
-    tables = _tables(decision, UNCROWDED if ours.crowded else built_in.table())
     work = checked.buffers.work
+    waits = ours.crowded and work.nbytes < LONGER_THAN_A_TURN
+    tables = _tables(decision, UNCROWDED if waits else built_in.table())
     situation = Situation.of(checked.topology, library_name(), work.itemsize, kind, thread_level())
     pick, reason = choose(tables, situation, work.nbytes)
     why = f"{pick}, {reason}"

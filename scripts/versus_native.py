@@ -87,8 +87,8 @@ class Measured:
 
 
 def us(samples):
-    """Return the median in microseconds."""
-    return f"{median(samples) * 1e6:.1f}"
+    """Return the median in microseconds, if there is one."""
+    return f"{median(samples) * 1e6:.1f}" if samples else "-"
 
 
 def shown(ratio):

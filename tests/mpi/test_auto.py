@@ -13,6 +13,7 @@ from mpi4py import MPI
 
 import mpiring
 from mpiring import Disagreement, MpiringError, Options, Unsupported, UsageError, built_in
+from mpiring.choice import LONGER_THAN_A_TURN
 from mpiring.communicator import private
 from mpiring.decision import NODE_SHARED, ORDINARY, Pick, Row, Rule, Situation, Table
 from mpiring.decision_file import to_toml
@@ -128,6 +129,8 @@ def test_the_built_in_table_is_for_ranks_with_a_core_each(comm):
     algorithm, _, remark = reduced(comm, None)
     assert ("the built-in table, which is for ranks with a core each, has no" in remark) == crowded
     assert algorithm == "native" or not crowded
+    _, _, remark = reduced(comm, None, LONGER_THAN_A_TURN, "i1")
+    assert "for ranks with a core each" not in remark
     mine = table(comm, Rule(None, Pick("naive")))
     assert reduced(comm, mine)[0] == "naive", "one that was measured so counts"
 
