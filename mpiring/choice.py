@@ -38,8 +38,8 @@ from mpiring.topology import Topology
 STAND_INS = (NATIVE_PICK, Pick("ring"), Pick("recursive_doubling"))
 """For a pick that cannot run. The library lacks some dtypes; ring needs an operation that commutes.
 """
-UNCROWDED = Table((), f"{built_in.NAME}, which is for ranks with a core each,")
-"""What is left of it for others, who wait for each other's turn rather than for bytes."""
+CROWDED = Table((), f"{built_in.NAME} for ranks that outnumber their cores")
+"""Which has nothing: they wait for each other's turn rather than for bytes."""
 LONGER_THAN_A_TURN = 16 << 20
 """From so many bytes on they wait for bytes, too: moving these takes more than the milliseconds
 that a scheduler lets each of them run."""
@@ -97,7 +97,7 @@ def _picked(
     decision = asked.decision if asked.decision is not None else ours.decision
     work = checked.buffers.work
     waits = ours.crowded and work.nbytes < LONGER_THAN_A_TURN
-    tables = _tables(decision, UNCROWDED if waits else built_in.table())
+    tables = _tables(decision, CROWDED if waits else built_in.table())
     situation = Situation.of(checked.topology, library_name(), work.itemsize, kind, thread_level())
     pick, reason = choose(tables, situation, work.nbytes)
     why = f"{pick}, {reason}"

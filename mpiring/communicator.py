@@ -39,7 +39,7 @@ class Private:
     comm: MPI.Intracomm
     topology: Topology
     crowded: bool = False
-    """Whether some node has more ranks than cores."""
+    """Whether its ranks outnumber the cores they may use, on some node."""
     decision: Table | MpiringError | None = None
     tags: Iterator[int] = field(
         default_factory=lambda: (tag % _TAGS for tag in count(0, MOST_MESSAGES))

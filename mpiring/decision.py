@@ -36,7 +36,7 @@ ORDINARY, NODE_SHARED = BUFFERS = ("ordinary", "node-shared")
 FARTHEST = 2.0
 """A row is for situations up to a factor of four away, in all."""
 RUNS = "runs"
-"""In `measured`: how many runs all found the library's own call slower than what is picked."""
+"""In `measured`: how many runs the rules are from, where these are several."""
 VARIABLE = "MPIRING_DECISION"
 """Names the file with a table in the environment."""
 

@@ -22,11 +22,9 @@ What `measured` says of a situation is for people, and its times for `mpiring tu
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from hashlib import blake2b
-from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 from mpiring import toml
-from mpiring.algorithms.algorithm import NATIVE
 from mpiring.decision import BUFFERS, MULTIPLE, THREAD_LEVELS, Pick, Row, Rule, Situation, Table
 from mpiring.errors import UsageError
 from mpiring.fields import MAPPING, NUMBER, POSITIVE, SEQUENCE, TEXT
@@ -36,7 +34,7 @@ from mpiring.units import format_size, parse_size
 T = TypeVar("T")
 TIMES = "times_us"
 """In `measured`: a table for each size, with the medians of the final in microseconds, and a list
-of what earlier runs found slower than `native`."""
+of what was no faster than `native` in this run or an earlier one."""
 SIZE, SLOWER = "size", "slower"
 
 SCHEMA = "mpiring.decision/1"
@@ -79,15 +77,8 @@ class Times(NamedTuple):
 
     us: Mapping[str, float]
     """The medians of the final, by name."""
-    before: Sequence[str] = ()
-    """What runs before that one found slower than `native`."""
-
-    @property
-    def slower(self) -> list[str]:
-        """What any run found slower than `native`, or no faster."""
-        most = self.us.get(NATIVE, inf)
-        now = (name for name, us in self.us.items() if us >= most and name != NATIVE)
-        return list(dict.fromkeys((*self.before, *now)))
+    slower: Sequence[str] = ()
+    """What this run or one before found no faster than `native`."""
 
 
 def times(row: Row) -> dict[int, Times]:
@@ -96,7 +87,9 @@ def times(row: Row) -> dict[int, Times]:
     Raises UsageError where there is nothing, or what is there is something else.
     """
     try:
-        lines = _each(SEQUENCE.read(row.measured, TIMES), TIMES, _line)
+        lines = _each(SEQUENCE.read(row.measured, TIMES), TIMES, _times_of_line)
+        if not lines or len(dict(lines)) < len(lines):
+            raise ValueError(f"{TIMES} has {'the same size twice' if lines else 'no size'}")
     except ValueError as error:
         raise UsageError(f"measured of {row.situation}: {error}") from None
     return dict(lines)
@@ -104,14 +97,14 @@ def times(row: Row) -> dict[int, Times]:
 
 def times_line(nbytes: int, known: Times) -> dict[str, Any]:
     """Return what is known of a size as it stands in a file."""
-    before = {SLOWER: list(known.before)} if known.before else {}
-    return {SIZE: format_size(nbytes), **known.us, **before}
+    slower = {SLOWER: list(known.slower)} if known.slower else {}
+    return {SIZE: format_size(nbytes), **known.us, **slower}
 
 
-def _line(document: Mapping[str, Any]) -> tuple[int, Times]:
+def _times_of_line(document: Mapping[str, Any]) -> tuple[int, Times]:
     us = {n: NUMBER.read(document, n) for n in document if n not in (SIZE, SLOWER)}
-    before = SEQUENCE.check(document.get(SLOWER, []), SLOWER)
-    slower = [TEXT.check(name, SLOWER) for name in before]
+    names = SEQUENCE.check(document.get(SLOWER, []), SLOWER)
+    slower = [TEXT.check(name, SLOWER) for name in names]
     return parse_size(TEXT.read(document, SIZE)), Times(us, slower)
 
 

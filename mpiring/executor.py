@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 from mpi4py import MPI
 
-from mpiring.arrays import Array, Buffers, Combine, combining, copy, empty, raw
+from mpiring.arrays import Array, Buffers, Combine, combining, copy, copying, empty, raw
 from mpiring.chunks import Split
 from mpiring.cost import Traffic, pieces, scratch_length, span
 from mpiring.node_rounds import NodeRounds
@@ -289,7 +289,7 @@ class _Binder:
         """Copy a chunk that nothing was written to from the send buffer."""
         where = self.split.slice(chunk)
         if not self.written[chunk] and where.start < where.stop:
-            self.then(copy, self.buffers.work[where], self.buffers.contribution[where])
+            self.calls.append(copying(self.buffers.work[where], self.buffers.contribution[where]))
             self.mark_written(chunk, 1)
 
     def count_sent(self, elements: int) -> None:

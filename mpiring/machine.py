@@ -1,7 +1,7 @@
 """What the ranks of a job run on: hosts, cores and memory."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mpi4py import MPI
@@ -71,7 +71,7 @@ def survey(comm: MPI.Intracomm, nodes: Groups) -> Machine:
     return Machine(
         hosts=hosts,
         nodes=nodes,
-        cores=tuple(_union(affinities[rank] for rank in ranks) for ranks in nodes),
+        cores=_cores(affinities, nodes),
         memory=tuple(min(memory[rank] for rank in ranks) for ranks in nodes),
         shared_memory=tuple(_least(shared[rank] for rank in ranks) for ranks in nodes),
         affinity=affinities,
@@ -79,14 +79,14 @@ def survey(comm: MPI.Intracomm, nodes: Groups) -> Machine:
 
 
 def is_crowded(comm: MPI.Intracomm, nodes: Groups) -> bool:
-    """Return whether some node has more ranks than cores that they may use. Collective."""
-    affinities = comm.allgather(frozenset(os.sched_getaffinity(0)))
-    return any(len(ranks) > _union(affinities[rank] for rank in ranks) for ranks in nodes)
+    """Return whether the ranks outnumber the cores that they may use, on some node. Collective."""
+    cores = _cores(comm.allgather(frozenset(os.sched_getaffinity(0))), nodes)
+    return any(len(ranks) > number for ranks, number in zip(nodes, cores, strict=True))
 
 
 def _least(numbers: Iterable[int | None]) -> int | None:
     return min((number for number in numbers if number is not None), default=None)
 
 
-def _union(affinities: Iterable[frozenset[int]]) -> int:
-    return len(frozenset[int]().union(*affinities))
+def _cores(affinities: Sequence[frozenset[int]], nodes: Groups) -> tuple[int, ...]:
+    return tuple(len(frozenset().union(*(affinities[rank] for rank in ranks))) for ranks in nodes)

@@ -97,7 +97,8 @@ class Plan:
     def _run(self) -> None:
         for call in self._begin:
             call()
-        self._complete()
+        for call in self._finish:
+            call()
 
     def traced(self, now: Callable[[], float]) -> list[tuple[Call, float, float]]:
         """Run the plan, and return each of its calls with the time before and after it."""

@@ -7,6 +7,7 @@ in them.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -19,7 +20,7 @@ from mpiring.bench import Bench, Config
 from mpiring.chunks import Split
 from mpiring.closed_forms import closed_form
 from mpiring.cost import traffic
-from mpiring.decision import AUTO, RUNS, Pick, Row, Situation, merged
+from mpiring.decision import AUTO, FARTHEST, RUNS, Pick, Row, Situation, merged
 from mpiring.decision_file import TIMES, Times, times, times_line
 from mpiring.errors import UsageError
 from mpiring.fields import POSITIVE
@@ -35,8 +36,8 @@ FINALISTS = 3
 """Beside those, and beside what was picked at the size before."""
 SEGMENTS = (32 << 10, 128 << 10, 512 << 10)
 """Bytes, tried of whatever can be cut, beside its own default."""
-MORE = 8
-"""Times as many ranks, to tell those apart that do the same on few."""
+MORE = int(2**FARTHEST)
+"""Times as many ranks tell those apart that do the same on few; rules are for no more than that."""
 SHARE_OF_HEATS = 1 / 3
 """Of the time for a size; the rest is the final's."""
 FEWEST_IN_HEATS = 3
@@ -65,11 +66,19 @@ class Contest(Config):
     def again(cls, config: Config, row: Row) -> "Contest":
         """Return the one between those that were faster than `native` by the times in a row.
 
-        Its sizes are the row's. Raises UsageError where the row has no such times.
+        Its sizes are the row's. Raises ValueError where the row has no such times, or they are of
+        other data.
         """
+        measured = " ".join(str(row.measured.get(name, "")) for name in ("dtype", "op"))
+        if measured != f"{config.dtype} {config.op}":
+            raise UsageError(f"its times are of {measured}, not of {config.dtype} {config.op}")
         known = {str(one): one for one in variants(ALGORITHMS)}
         earlier = times(row)
-        names = dict.fromkeys(name for size in earlier.values() for name in (NATIVE, *size.us))
+        names = {NATIVE: None}
+        for nbytes, size in earlier.items():
+            names |= dict.fromkeys((*size.us, *size.slower))
+            if nbytes % row.situation.itemsize:
+                raise UsageError(f"{format_size(nbytes)} are no whole elements")
         if strange := [name for name in names if name not in known]:
             raise UsageError(f"unknown algorithm {strange[0]!r} in the times of {row.situation}")
         return cls(
@@ -87,8 +96,8 @@ class Contest(Config):
         if nbytes not in self.earlier:
             return None
         known = self.earlier[nbytes]
-        names = dict.fromkeys((NATIVE, *known.us, incumbent))
-        return [name for name in names if name not in known.slower]
+        others = [name for name in (*known.us, incumbent) if name not in known.slower]
+        return list(dict.fromkeys((NATIVE, *others)))
 
     @property
     def names(self) -> list[str]:
@@ -118,8 +127,8 @@ def candidates(
 ) -> list[Pick]:
     """Return which of `picks` to try on `count` elements, in their order. Collective.
 
-    They can run there; of several with the same rounds on every rank only that is among them which
-    would send least on more ranks; and they do not send far more than another one.
+    They can run there; of several with the same rounds on every rank only the cheapest in a larger
+    job is among them; and they do not send far more than another one.
     """
     able: list[Pick] = []
     work: list[Hashable] = []
@@ -152,23 +161,28 @@ def candidates(
     for one, group, nbytes in zip(able, same, busiest, strict=True):
         if nbytes <= bound:
             alike.setdefault(group, []).append(one)
-    least_by_more = [
-        group[0] if len(group) == 1 else min(group, key=lambda one: _sent_by_more(comm.size, one))
-        for group in alike.values()
-    ]
-    return [one for one in able if one in least_by_more]
+    cost = partial(_cost, larger(topology), max(1, count * itemsize))
+    kept = [group[0] if len(group) == 1 else min(group, key=cost) for group in alike.values()]
+    return [one for one in able if one in kept]
 
 
-def _sent_by_more(ranks: int, pick: Pick) -> tuple[float, float]:
-    """Return the elements and messages that it would send on more ranks, for which rules are, too.
+def larger(topology: Topology) -> Topology:
+    """Return a job like this one with more ranks: on its node, or on as many more nodes."""
+    nodes, per_node = len(topology.nodes), max(map(len, topology.nodes))
+    size = MORE * nodes * per_node
+    if nodes == 1:
+        per_node = size
+    groups = (tuple(range(begin, begin + per_node)) for begin in range(0, size, per_node))
+    return Topology(size, (Level("node", tuple(groups)),))
 
-    That is for jobs near the one that is tuned for.
-    """
-    more = Topology(MORE * ranks, (Level("node", (tuple(range(MORE * ranks)),)),))
+
+def _cost(topology: Topology, nbytes: int, pick: Pick) -> tuple[float, float]:
+    """Return the messages and bytes of the busiest rank, what counts more first."""
+    algorithm = ALGORITHMS[pick.algorithm]
     with suppress(UsageError):
-        form = closed_form(ALGORITHMS[pick.algorithm], more, pick.options, more.size, itemsize=1)
-        if form:
-            return float(form.bytes_sent), form.messages_sent
+        if form := closed_form(algorithm, topology, pick.options, nbytes, itemsize=1):
+            cost = form.messages_sent, float(form.bytes_sent)
+            return cost if nbytes < FROM_NBYTES else cost[::-1]
     return inf, inf
 
 
@@ -232,9 +246,11 @@ class Tuning:
         return Row(situation, rules, {**measured, TIMES: lines})
 
     def _line(self, nbytes: int, finals: Points) -> dict[str, Any]:
-        earlier = self.contest.earlier.get(nbytes)
         us = {name: _microseconds(point) for name, point in finals.items()}
-        return times_line(nbytes, Times(us, earlier.slower if earlier else ()))
+        most = us.get(NATIVE, inf)
+        before = self.contest.earlier[nbytes].slower if nbytes in self.contest.earlier else ()
+        now = (name for name in us if us[name] >= most and name != NATIVE)
+        return times_line(nbytes, Times(us, list(dict.fromkeys((*before, *now)))))
 
     def final(self, nbytes: int, incumbent: str) -> Points:
         """Measure everything, and then the best beside the library's and what was picked before."""

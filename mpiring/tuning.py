@@ -49,7 +49,8 @@ def without_blips(picks: Sequence[str], points: Sequence[Points]) -> list[str]:
     for index in range(1, len(smooth) - 1):
         before, this, after = smooth[index - 1 : index + 2]
         at = points[index]
-        if before == after != this and _timed(at, before) and not _is_faster(at, this, before, 0.0):
+        able = _timed(at, before) and _earned(at, before)
+        if before == after != this and able and not _is_faster(at, this, before, 0.0):
             smooth[index] = before
     return smooth
 

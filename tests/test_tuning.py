@@ -3,7 +3,11 @@
 import pytest
 from points import point
 
+from mpiring.decision import FARTHEST
+from mpiring.decision_file import Times
 from mpiring.results import with_native
+from mpiring.topology import Level, Topology
+from mpiring.tune import Contest, larger
 from mpiring.tuning import fastest, winner, without_blips
 
 pytestmark = pytest.mark.pure
@@ -51,6 +55,25 @@ def test_a_change_has_to_be_worth_a_rule(micros, incumbent, expected):
     assert winner(size(**micros), incumbent) == expected
 
 
+def test_who_takes_part_again():
+    """What no run found slower, and the neighbour's pick unless one found that so."""
+    known = {8: Times({"native": 3, "ring": 2}, ["naive"]), 16: Times({"ring": 2}, ["native"])}
+    contest = Contest((), (8, 16), earlier=known)
+    assert contest.still_in(8, "ring") == contest.still_in(8, "native") == ["native", "ring"]
+    assert contest.still_in(8, "tree") == ["native", "ring", "tree"]
+    assert contest.still_in(8, "naive") == ["native", "ring"]
+    assert contest.still_in(16, "ring") == ["native", "ring"], "there is no way without it"
+    assert contest.still_in(32, "ring") is None
+
+
+def test_a_larger_job_of_the_same_kind():
+    node = Topology(3, (Level("node", ((0, 1, 2),)),))
+    assert larger(node).nodes == (tuple(range(12)),)
+    nodes = Topology(3, (Level("node", ((0, 2), (1,))),))
+    assert larger(nodes).nodes == tuple((first, first + 1) for first in range(0, 16, 2))
+    assert larger(Topology(1, (Level("node", ((0,),)),))).size == 4 == 2**FARTHEST
+
+
 def test_what_is_not_significant_is_no_reason():
     assert winner(size(native=10, ring=9), "native") == "ring"
     assert winner(size(spread=WIDE, native=10, ring=9), "native") == "native"
@@ -75,5 +98,7 @@ def test_a_blip_goes_unless_it_is_faster():
         "naive",
         "ring",
     ]
+    slow = size(native=10, ring=10, naive=10)
+    assert without_blips(["ring", "native", "ring"], [tie, slow, tie]) == ["ring", "native", "ring"]
     assert without_blips(["ring"], [tie]) == ["ring"]
     assert without_blips([], []) == []
